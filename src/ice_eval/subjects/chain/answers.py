@@ -39,13 +39,16 @@ _GIVES_UP = regex.compile(
     regex.IGNORECASE,
 )
 _TAKES_BACK = regex.compile(
-    r"(?:^|[.!?…])\W{0,4}+(?:(?:but|hmm|oh|no|ah)\b\W{0,4}){0,3}(?:wait|actually|hold on|correction|sorry|on second thought|scratch that"
-    r"|let me re\w+|I made an? (?:mistake|error))\b|\b(?:no,? wait|scratch that|I mean)\b",
+    r"(?:^|[.!?…])\W{0,4}+(?:(?:but|hmm|oh|no|ah)\b\W{0,4}){0,3}(?:wait|actually|hold on|correction|sorry"
+    r"|on second thought|let me re\w+|I made an? (?:mistake|error))\b|\b(?:no,? wait|scratch that|I mean)\b",
     regex.IGNORECASE | regex.MULTILINE,
 )
 _MARKS = r"(?:[{>#:：=是为は]|\b(?:is|be|es|est|ist|è|lautet|that|then|thus|therefore|clearly|answer))[\s*_,:]*"
 """What the text before a marked answer ends in."""
-LINKS = r"(?:\b(?:or|and|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]|または|と|か(?!ら)|から)"
+LINKS = (
+    r"(?:\b(?:or|and|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]"
+    r"|または|と|か(?!ら)|から)"
+)
 """What makes of two values a list or a range."""
 _TWO_BOXES = regex.compile(rf"\\boxed\{{[^{{}}]{{0,99}}\}}[\s$]{{0,3}}(?:,|{LINKS})[\s$]{{0,3}}(?:\w\s?=\s?)?\\boxed")
 
@@ -87,11 +90,6 @@ class AnswerKind(ABC):
         """Return the answer that a field of a file gives, or None where it holds none."""
         whole = self._whole(value.strip())
         return None if whole is None else FinalAnswer(whole, "whole")
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """All values that an answer may have; empty where there is no end of them."""
-        return ()
 
     @property
     @abstractmethod
@@ -173,14 +171,11 @@ _CONCLUDES = regex.compile(
 
 def _as_whole_words(needle: str) -> str:
     """Return a pattern that finds words, but neither inside longer ones nor `5` inside `-5`, `1.5` or `5%`."""
+    if regex.match(r"[\p{Han}\p{Hiragana}\p{Katakana}]", needle):  # written without spaces
+        return regex.escape(needle)
     before = r"(?<![\w−-]|\d[.,])" if needle[:1].isdigit() else r"(?<!\w)"
     after = r"(?!\w|[.,/]\d|\s?%)" if needle[-1:].isdigit() else r"(?!\w)"
-    # Chinese and Japanese write no spaces between words.
-    return (
-        regex.escape(needle)
-        if regex.match(r"[\p{Han}\p{Hiragana}\p{Katakana}]", needle)
-        else before + regex.escape(needle) + after
-    )
+    return before + regex.escape(needle) + after
 
 
 def _contained(needles: Iterable[str], text: str) -> list[Hit]:
@@ -204,22 +199,14 @@ def _leading(hits: list[Hit], text: str) -> list[Hit]:
 
     It is the first one if something ends or explains it and no list or range goes on, else all of them.
     """
-    (value, start, end), others = hits[0], [hit for hit in hits if hit[0] != hits[0][0]]
-    if not others or regex.search(r"\w", regex.sub(_HEDGE, "", text[:start])):
+    other = next((hit for hit in hits if hit[0] != hits[0][0]), None)
+    if other is None or regex.search(r"\w", regex.sub(_HEDGE, "", text[: hits[0][1]])):
         return hits
-    gap = text[end : others[0][1]]
-    between = _without(hits, value, text, end, others[0][1])
-    ends = not regex.search(r"\w", text[others[0][2] :])  # `B. C` names two, `B. C is too heavy` one
-    goes_on = regex.fullmatch(rf"(?:[^\w.]|{LINKS}|{_HEDGE})*+" + ("[.]?\\W*" if ends else ""), between)
-    return hits if goes_on or not _ENDS.match(gap) else [hit for hit in hits if hit[0] == value]
-
-
-def _without(hits: list[Hit], value: str, text: str, start: int, end: int) -> str:
-    """Return a part of a text without the places that name a value: of `B) a neutron or C`, `) or `."""
-    inside = [hit for hit in hits if hit[0] == value and start <= hit[1] and hit[2] <= end]
-    for _, a, b in reversed(inside):
-        text = text[:a] + " " * (b - a) + text[b:]
-    return text[start:end]
+    own = [hit for hit in hits if hit[0] == hits[0][0]]
+    gap = text[max(hit[2] for hit in own if hit[1] < other[1]) : other[1]]
+    dot = "." if regex.search(r"\w", text[other[2] :]) else ""  # `B. C` names two, `B. C is too heavy` one
+    goes_on = regex.fullmatch(rf"(?:[^\w{dot}]|{LINKS}|{_HEDGE})*+", gap)
+    return own if _ENDS.match(gap) and not goes_on else hits
 
 
 def _only_one(hits: list[Hit], text: str, kind: AnswerKind) -> str | Unreadable:
@@ -234,8 +221,8 @@ def _only_one(hits: list[Hit], text: str, kind: AnswerKind) -> str | Unreadable:
 
 
 _HEDGE = (
-    r"(?i:\b(?:I think|I believe|probably|possibly|maybe|perhaps|likely|most|mostly|clearly|either|both|even|also|an?|the"
-    r"|option|choice|answer|it is|it's|therefore|thus)\b)"
+    r"(?i:\b(?:I think|I believe|probably|possibly|maybe|perhaps|likely|most|mostly|clearly|either|both|even|also|an?"
+    r"|the|option|choice|answer|it is|it's|therefore|thus)\b)"
 )
 _ENDS = regex.compile(
     r"[*_\"”')\]]*\s*(?:[,.;:!(，。；：（—–-]|because|since|as\b|for\b|rather|instead|not\b|over\b|given)",
@@ -259,10 +246,6 @@ class OptionAnswer(AnswerKind):
     @property
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(self.letters)
 
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
         """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
@@ -300,13 +283,7 @@ class OptionAnswer(AnswerKind):
         letters, texts = self._letters_in(text, bare=marked), self._texts_in(text)
         letters = [hit for hit in letters if not any(a < hit[1] and hit[2] <= b for _, a, b in texts)]  # vitamin C
         hits = sorted(letters + texts, key=lambda hit: hit[1])
-        if marked and len(hits) > 1 and letters:
-            a, b = hits[:2]
-            apart = not regex.fullmatch(
-                r"(?i)\W*(?:an?|the)?\W*", text[a[2] : b[1]]
-            )  # `(B) a proton` contradicts itself
-            hits = _leading(hits, text) if apart or a[0] == b[0] or b in letters else hits
-        return _only_one(hits, text, self)
+        return _only_one(_leading(hits, text) if marked and hits else hits, text, self)
 
     def _texts(self) -> list[tuple[str, str]]:
         return list(zip(self.letters, self.options, strict=True))
@@ -349,10 +326,6 @@ class LabelAnswer(AnswerKind):
     noun = "a label"
     words: Mapping[str, tuple[str, ...]]
     """Label -> the words that stand for it; its own name counts too."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        return tuple(self.words)
 
     @property
     def form(self) -> str:

@@ -1,7 +1,7 @@
 """Numbers as answers: whole, decimal, fractions, mixed, scientific, in digits or words, with or without units."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -13,23 +13,20 @@ from ice_eval.subjects.chain.steps import last_marked, sentences
 
 # Numbers: what they look like once `_plain` has made their signs, digits and groups alike.
 
-_ONES = (
+_SPELLED = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
+    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand million billion"
 )
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_WORDS = {word: value for value, word in enumerate(_ONES.split())}
-_WORDS |= {word: 10 * value for value, word in enumerate(_TENS.split(), 2)}
-_WORDS |= {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+_WORDS = dict(zip(_SPELLED.split(), (*range(20), *range(20, 101, 10), 10**3, 10**6, 10**9), strict=True))
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UNREAD = (  # parts and multiples, and the number words of other languages: amounts, but none that is read
     rf"(?:{_WORD}|an?)[ -](?:half|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|half|halves|thirds"
     r"|quarters|twice|double|triple|dozens?|several|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|zwanzig|deux"
     r"|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|vingt|dos|tres|cuatro|cinco|siete|ocho|nueve|diez|doce|veinte"
 )
-_SCALES = {"thousand": 3, "tausend": 3, "k": 3, "千": 3, "万": 4, "萬": 4, "lakh": 5, "million": 6, "millionen": 6}
-_SCALES |= {"millones": 6, "m": 6, "crore": 7, "亿": 8, "億": 8, "milliard": 9, "milliarden": 9, "billion": 9, "b": 9}
-_SCALES |= {"bn": 9, "trillion": 12}
+_POWERS = {3: "thousand tausend k 千", 4: "万 萬", 5: "lakh", 6: "million millionen millones m", 7: "crore", 8: "亿 億"}
+_POWERS |= {9: "billion milliard milliarden b bn", 12: "trillion"}
+_SCALES = {word: 10**power for power, words in _POWERS.items() for word in words.split()}
 _PLAIN = r"(?:\d{1,3}(?:,\d{3}){1,99}(?![\d,])|\d{1,2}(?:,\d{2}){1,9},\d{3}(?![\d,])|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = regex.compile(
     r"(?P<odd>\d+(?::\d+)+|\d+(?:\.\d+){2,}|\d+/\d+/\d+|\d{4}-\d\d?-\d\d?|\d+\ue003\d+"  # times, versions, dates
@@ -64,8 +61,8 @@ _IS = regex.compile(
     regex.IGNORECASE,
 )
 _LEAD = (
-    r"\W*(?i:(?:(?:about|approximately|approx|roughly|around|exactly|only|just|nearly|almost|at least|equal to|therefore|thus"
-    r"|then|that|it is|it's|there are|is|are|the|an?|total|of|number|loss|profit|usd?|eur|gbp|inr|rs|rm)\b\W*)*)"
+    r"\W*(?i:(?:(?:about|approximately|approx|roughly|around|exactly|only|just|nearly|almost|equal to"
+    r"|at least|thus|then|that|it is|it's|there are|is|are|the|an?|total|of|number|loss|profit|usd?|eur|gbp|inr|rm)\b\W*)*)"
 )
 """What may stand between a marker and the number that it marks."""
 _REASON = regex.compile(
@@ -73,11 +70,8 @@ _REASON = regex.compile(
 )
 _BESIDE = r"(?:in|per|for|from|with|by|at|on|after|each|every|within|over|during|when|if)"
 _VERB = regex.compile(r"\b(?:has|have|had|is|are|was|were|will|would|gets?|makes?|costs?|needs?|earns?|pays?)\b")
-_UNIT = (
-    r"(?:[cmk]?m|[mk]?g|h|min|s|ml|(?:kilo|centi|milli)?(?:met(?:re|er)|gram)s?|hours?|minutes?|seconds?|days?|weeks?"
-    r"|months?|years?|cents?|dollars?|lit(?:re|er)s?|feet|inches|miles?|yards?|ounces?|pounds?)"
-)
-_RESTATED = regex.compile(rf"\s*(?P<one>{_UNIT}), or (?:about )?[$€£]?")
+_RESTATED = regex.compile(r"\s*\p{L}+, or (?:about )?[$€£]?")
+_CONVERSIONS = frozenset({10, 100, 1000, 12, 16, 24, 60, 3600, 7})
 _OPERATOR = r"(?:plus|minus|times|divided by|multiplied by|choose|mal|fois)"
 _EXPRESSION_BEFORE = regex.compile(
     rf"(?:\\sqrt\s*\{{?|√|\^\s*\{{?|[\d)}}\]%°]\s*[-*×÷+/]\s*[$€£]?|\b{_OPERATOR}\s+)\Z", regex.IGNORECASE
@@ -223,17 +217,18 @@ def _leads(text: str, found: list[_Found]) -> bool:
     beside = regex.search(rf"\(|\b(?:{_BESIDE}|obtained|i\.e)\b", gap) and not regex.fullmatch(
         r"\s*in\s*", gap
     )  # 1 in 6
-    clear = beside or _WORKED.fullmatch(gap) or _RESTATED.fullmatch(gap) or _listed(text, *found[:2])
+    clear = beside or _WORKED.fullmatch(gap) or _is_restated(gap, *found[:2]) or _listed(text, *found[:2])
     return bool(regex.fullmatch(_LEAD, text[: found[0].start]) and clear and not _VERB.search(gap))
 
 
 def _favoured(text: str, found: list[_Found], bold: list[_Found]) -> list[_Found]:
-    """Return of several numbers those in bold type, of money, behind "total of", or the last one behind "is"."""
+    """Return the numbers in bold type, of money, behind "total of", or the last one if it alone follows "is"."""
+    equated = [number for number in found if _IS.search(_before(text, number))]
     signs = (
         bold,
         [number for number in found if number.money],
         [number for number in found if _TOTAL.search(_before(text, number))],
-        [number for number in found[-1:] if _IS.search(_before(text, number))],
+        equated if equated == found[-1:] else [],
     )
     chosen = found
     for favoured in signs:
@@ -258,12 +253,18 @@ def _listed(text: str, one: _Found, other: _Found) -> bool:
     if one.value == other.value or n_words > 4:
         return False
     if regex.search(LINKS, gap):
-        restated = _RESTATED.fullmatch(gap)
-        unit = regex.compile(rf"\s*({_UNIT})\b").match(text, other.end)
-        return not (restated and unit and restated["one"] != unit[1])
+        return not _is_restated(gap, one, other)
     if "(" in gap or _WORKED.fullmatch(gap) or regex.fullmatch(rf"\W*{_BESIDE}\W*", gap):
         return False
     return n_words <= (2 if regex.search("[,;，；]", gap) else 1)
+
+
+def _is_restated(gap: str, one: _Found, other: _Found) -> bool:
+    """Return whether the second number is the first one in another unit: `100 metres, or 0.1 km`."""
+    if one.value is None or other.value is None or not _RESTATED.fullmatch(gap):
+        return False
+    small, large = sorted(abs(_parsed(number.value)[0].value) for number in (one, other) if number.value)
+    return small > 0 and large / small in _CONVERSIONS
 
 
 def _checked(text: str, number: _Found) -> str | Unreadable:
@@ -284,7 +285,6 @@ def _checked(text: str, number: _Found) -> str | Unreadable:
 # One form for all that is written alike.
 
 _CHARACTERS = str.maketrans("．％－＋＝／（）：٫٬", ".%-+=/():.,")
-_SUPERSCRIPTS = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _SIGN = regex.compile(
     r"(?P<mark>[-−–—]|(?<![\w-])(?:minus|negative)(?=\s)|[负負]|マイナス)(?P<gap>\s?)"
     rf"(?=(?:[$€£¥₹]\s?)?\.?\d|\\frac|(?:{_WORD})\b)",
@@ -327,8 +327,8 @@ def _plain(text: str) -> str:
             _ungrouped,
         ),  # 1.234,5; 1.234.567
         (r"(?<![\d.,'’_])([1-9]\d{0,2}([ '’_])\d{3}(?:\2\d{3})*)(?![\d'’_]|\s?/)(?:,(\d\d?)(?!\d))?", _ungrouped),
-        (r"(?<=\d)[⁻⁰¹²³⁴-⁹]+", lambda match: "^" + match[0].translate(_SUPERSCRIPTS)),
-        (r"(\d?)\s?([¼-¾⅐-⅞])", lambda match: _vulgar(match[1], match[2])),
+        (r"(?<=\d)[⁻⁰¹²³⁴-⁹]+", lambda match: "^" + unicodedata.normalize("NFKC", match[0])),
+        (r"\s?[¼-¾⅐-⅞]", lambda match: " " + unicodedata.normalize("NFKC", match[0].strip()).replace("⁄", "/")),
     ):
         text = regex.sub(pattern, to, text)
     return _SIGN.sub(_signed, text)
@@ -337,11 +337,6 @@ def _plain(text: str) -> str:
 def _ungrouped(match: "regex.Match[str]") -> str:
     decimals = match.groups()[-1]
     return regex.sub(r"\D", "", match[1]) + (f".{decimals}" if decimals else "")
-
-
-def _vulgar(before: str, sign: str) -> str:
-    value = Fraction(unicodedata.numeric(sign)).limit_denominator(10)
-    return f"{before} {value.numerator}/{value.denominator}"
 
 
 def _signed(match: "regex.Match[str]") -> str:
@@ -379,10 +374,8 @@ def _canonical(match: "regex.Match[str]") -> str | None:
     """`1,234.50` -> `1234.50`, `2 1/2` -> `5/2`, `3 million` -> `3000000`; decimals keep their places."""
     if match["odd"] or match["unread"] or len(match[0]) > _LONGEST or "±" in match[0]:
         return None
-    if match["words"] or match["cjk"] or match["dozen"]:
-        value = _spelled(match)
-    else:
-        value = _fraction(match) if match["plain"] is None else _decimal(match)
+    in_words = match["words"] or match["cjk"] or match["dozen"]
+    value = _spelled(match) if in_words else _fraction(match) if match["plain"] is None else _decimal(match)
     if value is None:
         return None
     sign = "-" if match["sign"] or match["sign2"] or match["sign3"] else ""
@@ -418,7 +411,7 @@ def _scale(match: "regex.Match[str]") -> int | None:
     if match["short"] and not match["money"]:
         return 1 if match["short"] == "m" else None
     word = match["big"] or match["short"]
-    return 10 ** _SCALES[word.casefold()] if word else 1
+    return _SCALES[word.casefold()] if word else 1
 
 
 def _spelled(match: "regex.Match[str]") -> str | None:
