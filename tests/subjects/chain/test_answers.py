@@ -27,7 +27,7 @@ TOPIC = LabelAnswer(
 CASES = [
     json.loads(line) for line in (Path(__file__).parent / "answer_cases.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-"""Replies with the answers that a person reads in them, null for none; the rules were not fitted to `held_out` ones."""
+"""Replies with the answers that a person reads in them, null for none; `held_out` ones were written after the rules."""
 
 
 def read(kind, text):
@@ -57,8 +57,8 @@ def outcome(case, text):
 
 
 def test_replies_are_read_as_a_person_reads_them_or_found_unreadable():
-    assert len(CASES) >= 600
-    assert sum(case.get("held_out", False) for case in CASES) >= 150
+    assert len(CASES) >= 800
+    assert sum(case.get("held_out", False) for case in CASES) >= 350
     outcomes = []
     for case in CASES:
         chain = split_steps(case["text"])
@@ -71,7 +71,7 @@ def test_replies_are_read_as_a_person_reads_them_or_found_unreadable():
 
 
 def test_a_reply_of_100_000_characters_is_read_in_seconds():
-    for piece in ("- 5 ", "x = 3 or ", "two and ", "1.234,", "1,2", "\n"):
+    for piece in ("- 5 ", "x = 3 or ", "two and ", "1.234,", "1,2", "$5 6 ", "\n"):
         started = time.process_time()
         for kind in (NumberAnswer(), PARTICLES, SENTIMENT):
             kind.read("Answer: " + piece * (100_000 // len(piece)))

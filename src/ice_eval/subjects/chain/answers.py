@@ -46,7 +46,7 @@ _TAKES_BACK = regex.compile(
 _MARKS = r"(?:[{>#:：=是为は]|\b(?:is|be|es|est|ist|è|lautet|that|then|thus|therefore|clearly|answer))[\s*_,:]*"
 """What the text before a marked answer ends in."""
 LINKS = (
-    r"(?:\b(?:or|and|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]"
+    r"(?:\b(?:or|and|but|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]"
     r"|または|と|か(?!ら)|から)"
 )
 """What makes of two values a list or a range."""
@@ -71,9 +71,10 @@ class AnswerKind(ABC):
                 return Unreadable(_NO_ANSWER)
             if _TWO_BOXES.search(text):
                 return Unreadable("several answers are marked alike")
-            if _is_taken_back(text, marked):
+            value = self._value(marked, marked=True)
+            if self._is_taken_back(value, _second_thoughts(text, marked)):
                 return Unreadable("the text takes its answer back, and no marker follows")
-            return _as_reading(self._value(marked, marked=True), "marker")
+            return _as_reading(value, "marker")
         if not text.strip():
             return Unreadable("the text is empty")
         whole = self._whole(text.strip())
@@ -110,6 +111,16 @@ class AnswerKind(ABC):
             given: The question; what it holds already gives nothing away.
         """
 
+    def _is_taken_back(self, value: str | Unreadable, later: str) -> bool:
+        """Return whether second thoughts find an answer wrong, or name another one."""
+        again = self._value(later, marked=True)
+        is_silent = isinstance(again, Unreadable) and again.reason.startswith("no ")
+        return (
+            not is_silent
+            and again != value
+            or regex.search(r"\b(?:wrong|mistake|incorrect|error)\b", later) is not None
+        )
+
     @abstractmethod
     def _whole(self, text: str) -> str | None:
         """Return the value of a text that is nothing but an answer."""
@@ -126,10 +137,11 @@ class AnswerKind(ABC):
 _NO_ANSWER = "the text says that there is no answer to be had"
 
 
-def _is_taken_back(text: str, marked: str) -> bool:
-    """Return whether the writer has second thoughts after the marked answer: `Answer: 12. Wait, that is wrong`."""
+def _second_thoughts(text: str, marked: str) -> str:
+    """Return what follows a "wait" after the marked answer: `Answer: 12. Wait, that is wrong`."""
     places = [match.start() for match in regex.finditer(_MARKS + regex.escape(marked[:60]), text)]
-    return _TAKES_BACK.search(text, places[-1] if places else max(0, text.rfind(marked))) is not None
+    found = _TAKES_BACK.search(text, places[-1] if places else max(0, text.rfind(marked)))
+    return text[found.end() :] if found else ""
 
 
 def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> AnswerReading:
@@ -137,7 +149,8 @@ def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> Answe
 
 
 _NEGATION = regex.compile(
-    r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non)"
+    r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non"
+    r"|if|whether|except|(?:anything|everything|all) but|other than|doubt)"
     r"|n't|n’t)[\s-]*(?:\w+\s+){0,3}[(\[\"'“*]*\Z",
     regex.IGNORECASE,
 )
@@ -150,7 +163,7 @@ _DENIED_AFTER = regex.compile(
 
 Hit = tuple[str, int, int]
 """A value that a text names, and where."""
-_NO_NOUN = regex.compile(r"no\s+(?!because|since|as\b|or\b|and\b)\p{L}", regex.IGNORECASE)
+_NO_NOUN = regex.compile(r"(?<!\ba\s)no\s+(?!because|since|as\b|or\b|and\b)\p{L}", regex.IGNORECASE)
 _DENIED = " is named only to deny it"
 _NEAR = 200
 """Characters before some words in which they may be denied: a long text is not searched again for each of its words."""
@@ -298,7 +311,7 @@ class OptionAnswer(AnswerKind):
         )
         if bare:
             forms += rf"|(?<!\p{{Latin}}|\d){letter}(?!\p{{Latin}}|\d|['’]\w){_ARTICLE}"
-        return [(match["letter"].upper(), *match.span()) for match in regex.finditer(forms, text)]
+        return [(match["letter"].upper(), *match.span("letter")) for match in regex.finditer(forms, text)]
 
     def _texts_in(self, text: str) -> list[Hit]:
         letter_of = {_bare(option): letter for letter, option in self._texts()}

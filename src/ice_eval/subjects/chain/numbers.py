@@ -21,7 +21,7 @@ _WORDS = dict(zip(_SPELLED.split(), (*range(20), *range(20, 101, 10), 10**3, 10*
 _WORD = "|".join(sorted(_WORDS, key=len, reverse=True))
 _UNREAD = (  # parts and multiples, and the number words of other languages: amounts, but none that is read
     rf"(?:{_WORD}|an?)[ -](?:half|third|quarter|fourth|fifth|sixth|seventh|eighth|ninth|tenth)s?|half|halves|thirds"
-    r"|quarters|twice|double|triple|dozens?|several|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|zwanzig|deux"
+    r"|quarters|twice|double|triple|dozens?|several|none|nobody|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|zwanzig|deux"
     r"|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze|vingt|dos|tres|cuatro|cinco|siete|ocho|nueve|diez|doce|veinte"
 )
 _POWERS = {3: "thousand tausend k 千", 4: "万 萬", 5: "lakh", 6: "million millionen millones m", 7: "crore", 8: "亿 億"}
@@ -43,7 +43,7 @@ _NUMBER = regex.compile(
     rf"|(?P<sign3>[−±])?(?<![\p{{Latin}}\d-])(?:(?P<dozen>a dozen)|(?P<unread>{_UNREAD})"
     rf"|(?!(?<!\A\W{{0,5}})one\b(?![\s-](?:hundred|thousand|million)))"  # `one` alone is mostly a pronoun
     rf"(?P<words>(?:a (?=hundred|thousand|million))?(?:{_WORD})(?:(?:[\s-]|\sand\s)(?:{_WORD}))*+))(?!-?\p{{Latin}})"
-    r"|(?<!第)(?P<cjk>(?!一(?![十百千万萬亿億]))[零〇一二两兩三四五六七八九十百千万萬亿億]+)",
+    r"|(?<!第)(?P<cjk>(?!一(?![十百千万萬亿億])|千[克米瓦卡])[零〇一二两兩三四五六七八九十百千万萬亿億]+)",
     regex.IGNORECASE,
 )
 _VALUE = regex.compile(r"(-?\d+(?:/\d+)?)(?:\.(\d+))?(%?)")
@@ -61,25 +61,26 @@ _IS = regex.compile(
     regex.IGNORECASE,
 )
 _LEAD = (
-    r"\W*(?i:(?:(?:about|approximately|approx|roughly|around|exactly|only|just|nearly|almost|equal to"
-    r"|at least|thus|then|that|it is|it's|there are|is|are|the|an?|total|of|number|loss|profit|usd?|eur|gbp|inr|rm)\b\W*)*)"
+    r"\W*(?i:(?:(?:about|approximately|approx|roughly|around|exactly|only|just|nearly|almost|equal to|at least|thus"
+    r"|then|that|it is|it's|there are|is|are|the|an?|total|of|number|loss|profit|usd?|eur|gbp|inr|rm)\b\W*)*)"
 )
 """What may stand between a marker and the number that it marks."""
 _REASON = regex.compile(
     rf"(?:\d\W*?[\s,;(]+|\A{_LEAD}\d[\d.,]*+[^=\d]{{0,60}}?[,;(]\s*)(?P<why>(?:because|since|as|which|where|given|from)\b)"
 )
-_BESIDE = r"(?:in|per|for|from|with|by|at|on|after|each|every|within|over|during|when|if)"
+_BESIDE = r"(?:in|per|for|from|with|by|at|on|after|within|over|during|when|if)"
 _VERB = regex.compile(r"\b(?:has|have|had|is|are|was|were|will|would|gets?|makes?|costs?|needs?|earns?|pays?)\b")
 _RESTATED = regex.compile(r"\s*\p{L}+, or (?:about )?[$€£]?")
 _CONVERSIONS = frozenset({10, 100, 1000, 12, 16, 24, 60, 3600, 7})
 _OPERATOR = r"(?:plus|minus|times|divided by|multiplied by|choose|mal|fois)"
 _EXPRESSION_BEFORE = regex.compile(
-    rf"(?:\\sqrt\s*\{{?|√|\^\s*\{{?|[\d)}}\]%°]\s*[-*×÷+/]\s*[$€£]?|\b{_OPERATOR}\s+)\Z", regex.IGNORECASE
+    rf"(?:\b\p{{L}}\(|\\sqrt\s*\{{?|√|\^\s*\{{?|[\d)}}\]%°]\s*[-*×÷+/]\s*[$€£]?|\b{_OPERATOR}\s+)\Z", regex.IGNORECASE
 )
 _EXPRESSION_AFTER = regex.compile(
-    r"\s*(?:[\^_]\{?\w|[*×÷/+-]\s*[$€£]?[\d(\\]|\\(?:times|div|pi|sqrt)\b|[xyznπ√](?!\p{L}))|\(\d"
-    rf"|\s*(?:\p{{L}}\s*[-+*×÷]\s*\d|{_OPERATOR}\s+[\w$])|!(?=\s*\S)|\p{{Latin}}+\d|(?![mghsl])\p{{Latin}}(?!\p{{L}})"
-    r"|[+/]\W*\Z|\D{0,20}\bbelow (?:zero|0)\b",
+    r"\s*(?:[\^_]\{?\w|[*×÷/+-]\s*[$€£]?[\d(\\]|\\(?:times|div|pi|sqrt)\b|[xyznπ√](?!\p{L}))|\("
+    rf"|\s*(?:\p{{L}}\s*[-+*×÷]\s*\d|{_OPERATOR}\s+[\w$])|!(?=\s*\S)|(?<=(?<![\d.])1?\d)!|\p{{Latin}}+\d"
+    r"|(?![mghsl])\p{Latin}(?!\p{L})|\s*(?:factorial|squared|cubed|pi)\b|\s*[多余几]|[+/]\W*\Z"
+    r"|\D{0,20}\bbelow (?:zero|0)\b",
     regex.IGNORECASE,
 )
 _WORKED = regex.compile(r"\s*(?:[+*×÷/]|\^\{?)\s*")
@@ -158,11 +159,12 @@ class NumberAnswer(AnswerKind):
         found = list(_amounts(text))
         if len(found) != 1 or isinstance(_checked(text, found[0]), Unreadable):
             return None
-        before, after = text[: found[0].start], text[found[0].end :]
+        before = text[: found[0].start]
         if found[0].in_words and regex.search(r"\w", before):
             return None
+        rest = before + " " + text[found[0].end :]
         # A unit is a word or two: `5 apples`, `USD 12.50`, `3 m/s²`, `x = 5`.
-        return found[0].value if len(regex.findall(r"\p{L}+", f"{before} {after}")) <= 3 and "?" not in after else None
+        return found[0].value if len(regex.findall(r"\p{L}+", rest)) <= 3 and "?" not in rest else None
 
     def _mentions(self, sentence: str) -> bool:
         return bool(next(_amounts(_plain(sentence)), None))
@@ -186,6 +188,11 @@ class NumberAnswer(AnswerKind):
 def _main_clause(text: str) -> str:
     """Return the first sentence, without reasons that follow its number: `8, since 2 * 4 = 8` -> `8`."""
     first = next(iter(sentences(text)), "")
+    number = regex.match(
+        r"[^\w\n]{0,9}\d[\d,.]{0,30}?\.(?=\s+[^\d\s])", first
+    )  # `17. To check: …` is no item of a list
+    if number and not regex.search(r"\b2[.)]\s", first):
+        return number[0]
     reason = _REASON.search(first)
     return first[: reason.start("why")] if reason else first
 
@@ -214,21 +221,20 @@ def _meant(text: str, found: list[_Found], *, marked: bool) -> list[_Found]:
 def _leads(text: str, found: list[_Found]) -> bool:
     """Return whether the marker marks the first number, and the next one only describes it: `42 apples in 3 bags`."""
     gap = text[found[0].end : found[1].start]
-    beside = regex.search(rf"\(|\b(?:{_BESIDE}|obtained|i\.e)\b", gap) and not regex.fullmatch(
-        r"\s*in\s*", gap
-    )  # 1 in 6
+    alone = regex.fullmatch(rf"\s*{_BESIDE}\s*", gap)  # 1 in 6
+    beside = not alone and regex.search(rf"\(|\b(?:{_BESIDE}|obtained|i\.e)\b", gap)
     clear = beside or _WORKED.fullmatch(gap) or _is_restated(gap, *found[:2]) or _listed(text, *found[:2])
-    return bool(regex.fullmatch(_LEAD, text[: found[0].start]) and clear and not _VERB.search(gap))
+    return bool(regex.fullmatch(_LEAD, text[: found[0].start]) and clear and not _VERB.search(gap.partition("(")[0]))
 
 
 def _favoured(text: str, found: list[_Found], bold: list[_Found]) -> list[_Found]:
     """Return the numbers in bold type, of money, behind "total of", or the last one if it alone follows "is"."""
     equated = [number for number in found if _IS.search(_before(text, number))]
     signs = (
-        bold,
-        [number for number in found if number.money],
-        [number for number in found if _TOTAL.search(_before(text, number))],
-        equated if equated == found[-1:] else [],
+        set(bold),
+        {number for number in found if number.money},
+        {number for number in found if _TOTAL.search(_before(text, number))},
+        set(equated if equated == found[-1:] else ()),
     )
     chosen = found
     for favoured in signs:
@@ -254,8 +260,8 @@ def _listed(text: str, one: _Found, other: _Found) -> bool:
         return False
     if regex.search(LINKS, gap):
         return not _is_restated(gap, one, other)
-    if "(" in gap or _WORKED.fullmatch(gap) or regex.fullmatch(rf"\W*{_BESIDE}\W*", gap):
-        return False
+    if "(" in gap or _WORKED.fullmatch(gap) or regex.fullmatch(rf"[^\w,;]*{_BESIDE}[^\w,;]*", gap):
+        return bool(regex.match(r" (?:if|with|without|when|including)\b", text[other.end :][:20]))  # 9 (10 with tip)
     return n_words <= (2 if regex.search("[,;，；]", gap) else 1)
 
 
