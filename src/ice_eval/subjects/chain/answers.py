@@ -294,7 +294,8 @@ class OptionAnswer(AnswerKind):
         if whole is not None:
             return whole
         letters, texts = self._letters_in(text, bare=marked), self._texts_in(text)
-        letters = [hit for hit in letters if not any(a < hit[1] and hit[2] <= b for _, a, b in texts)]  # vitamin C
+        inside = {place for _, start, end in texts for place in range(start + 1, end)}
+        letters = [hit for hit in letters if hit[1] not in inside]  # vitamin C
         hits = sorted(letters + texts, key=lambda hit: hit[1])
         return _only_one(_leading(hits, text) if marked and hits else hits, text, self)
 
