@@ -1,3 +1,7 @@
+import json
+import time
+from pathlib import Path
+
 import pytest
 
 from ice_eval.errors import ConfigError
@@ -20,9 +24,58 @@ TOPIC = LabelAnswer(
 )
 
 
+CASES = [
+    json.loads(line) for line in (Path(__file__).parent / "answer_cases.jsonl").read_text(encoding="utf-8").splitlines()
+]
+"""Replies with the answers that a person reads in them, null for none; `held_out` ones were written after the rules."""
+
+
 def read(kind, text):
     reading = kind.read(text)
     return reading.value if isinstance(reading, FinalAnswer) else reading
+
+
+def kind_of(case):
+    if case["kind"] == "number":
+        return NumberAnswer()
+    if case["kind"] == "option":
+        return OptionAnswer(tuple(case["options"]))
+    return LabelAnswer({label: () for label in case["labels"]})
+
+
+def outcome(case, text):
+    """`right`, `unread`, or `wrong`: another value than a person reads."""
+    kind, expected = kind_of(case), case["expected"]
+    reading = kind.read(text)
+    if isinstance(reading, Unreadable):
+        assert reading.reason
+        return "right" if expected is None else "unread"
+    if expected is None:
+        return "wrong"
+    gold = kind.gold(expected) if case["kind"] == "number" else FinalAnswer(expected, "whole")
+    return "right" if kind.same(reading, gold) else "wrong"
+
+
+def test_replies_are_read_as_a_person_reads_them_or_found_unreadable():
+    assert len(CASES) >= 800
+    assert sum(case.get("held_out", False) for case in CASES) >= 350
+    outcomes = []
+    for case in CASES:
+        chain = split_steps(case["text"])
+        texts = {chain.answer.text if chain.answer else chain.response}
+        if "<think>" not in case["text"]:
+            texts.add(case["text"])  # a reply is also read as a whole
+        outcomes += [(outcome(case, text), case["text"]) for text in sorted(texts)]
+    assert [text for found, text in outcomes if found == "wrong"] == []
+    assert sum(found == "right" for found, _ in outcomes) >= 0.99 * len(outcomes)
+
+
+def test_a_reply_of_100_000_characters_is_read_in_seconds():
+    for piece in ("- 5 ", "x = 3 or ", "two and ", "1.234,", "1,2", "$5 6 ", "\n"):
+        started = time.process_time()
+        for kind in (NumberAnswer(), PARTICLES, SENTIMENT):
+            kind.read("Answer: " + piece * (100_000 // len(piece)))
+        assert time.process_time() - started < 5, piece
 
 
 @pytest.mark.parametrize(

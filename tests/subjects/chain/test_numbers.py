@@ -83,6 +83,7 @@ READ = {
     # The last marker wins, and any marker wins over what is only said last.
     "The answer is 5. No, wait. The answer is 6.": "6",
     "\\boxed{5} is wrong, so \\boxed{6}.": "6",
+    "Answer: 12. Wait, let me check: 3 * 4 = 12.": "12",
     "#### 5\n\nWe used 3 numbers.": "5",
     "The answer is \\boxed{5}, from 2 + 3.": "5",
     # Without a marker: the last sentence with a number, and what it says.
@@ -135,7 +136,11 @@ UNREADABLE = {
     "That leaves us with = 5 + 3": "expression",
     "The answer is not 5 but 6.": "deny",
     "The answer is x = 3 and y = 5.": "several numbers",
-    "The answer is twelve.": "no number follows the marker",
+    "The answer is zwölf.": "no number",
+    "Answer: 12. Wait, that is wrong.": "takes its answer back",
+    "Answer: total - 15": "the sign of '15' is unclear",
+    "Answer: 2 hours 30 minutes": "several numbers",
+    "So there are twelve.": "is a word",
     "We add 3 and 4 = 7. It cannot be determined.": "no answer to be had",
     "There is not enough information, though 3 + 4 = 7 is known. I don't know.": "no answer to be had",
 }
@@ -173,6 +178,13 @@ SAME = [
     ("2 1/2", "2.5"),
     ("-0", "0"),
     ("1e3", "1,000"),
+    ("1'234", "1,234"),
+    ("1 234", "1234"),
+    ("1.234.567", "12,34,567"),
+    ("１２", "twelve"),
+    ("$12k", "12,000"),
+    ("一百二十", "120"),
+    ("−$15", "minus 15"),
 ]
 DIFFERENT = [
     ("42", "43"),
@@ -188,6 +200,8 @@ DIFFERENT = [
     ("25%", "0.25%"),
     ("1,000", "1"),
     ("1/3", "1/4"),
+    ("-15", "15"),
+    ("1'234", "1.234"),
 ]
 
 

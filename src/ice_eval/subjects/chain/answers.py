@@ -38,6 +38,19 @@ _GIVES_UP = regex.compile(
     r"|\bI(?: do not|'m not| don't| am not) (?:know|sure)\b",
     regex.IGNORECASE,
 )
+_TAKES_BACK = regex.compile(
+    r"(?:^|[.!?…])\W{0,4}+(?:(?:but|hmm|oh|no|ah)\b\W{0,4}){0,3}(?:wait|actually|hold on|correction|sorry"
+    r"|on second thought|let me re\w+|I made an? (?:mistake|error))\b|\b(?:no,? wait|scratch that|I mean)\b",
+    regex.IGNORECASE | regex.MULTILINE,
+)
+_MARKS = r"(?:[{>#:：=是为は]|\b(?:is|be|es|est|ist|è|lautet|that|then|thus|therefore|clearly|answer))[\s*_,:]*"
+"""What the text before a marked answer ends in."""
+LINKS = (
+    r"(?:\b(?:or|and|but|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]"
+    r"|または|と|か(?!ら)|から)"
+)
+"""What makes of two values a list or a range."""
+_TWO_BOXES = regex.compile(rf"\\boxed\{{[^{{}}]{{0,99}}\}}[\s$]{{0,3}}(?:,|{LINKS})[\s$]{{0,3}}(?:\w\s?=\s?)?\\boxed")
 
 
 class AnswerKind(ABC):
@@ -54,7 +67,14 @@ class AnswerKind(ABC):
         """
         marked = last_marked(text)
         if marked is not None:
-            return _as_reading(self._value(marked, marked=True), "marker")
+            if _GIVES_UP.search(marked):
+                return Unreadable(_NO_ANSWER)
+            if _TWO_BOXES.search(text):
+                return Unreadable("several answers are marked alike")
+            value = self._value(marked, marked=True)
+            if self._is_taken_back(value, _second_thoughts(text, marked)):
+                return Unreadable("the text takes its answer back, and no marker follows")
+            return _as_reading(value, "marker")
         if not text.strip():
             return Unreadable("the text is empty")
         whole = self._whole(text.strip())
@@ -62,7 +82,7 @@ class AnswerKind(ABC):
             return FinalAnswer(whole, "whole")
         for sentence in reversed(sentences(text)):
             if _GIVES_UP.search(sentence):
-                return Unreadable("the text says that there is no answer to be had")
+                return Unreadable(_NO_ANSWER)
             if self._mentions(sentence):
                 return _as_reading(self._value(sentence, marked=False), "last")
         return Unreadable(f"the text does not hold {self.noun}")
@@ -96,6 +116,16 @@ class AnswerKind(ABC):
             given: The question; what it holds already gives nothing away.
         """
 
+    def _is_taken_back(self, value: str | Unreadable, later: str) -> bool:
+        """Return whether second thoughts find an answer wrong, or name another one."""
+        again = self._value(later, marked=True)
+        is_silent = isinstance(again, Unreadable) and again.reason.startswith("no ")
+        return (
+            not is_silent
+            and again != value
+            or regex.search(r"\b(?:wrong|mistake|incorrect|error)\b", later) is not None
+        )
+
     @abstractmethod
     def _whole(self, text: str) -> str | None:
         """Return the value of a text that is nothing but an answer."""
@@ -109,12 +139,23 @@ class AnswerKind(ABC):
         """Return the value in a text behind a marker, or in a sentence."""
 
 
+_NO_ANSWER = "the text says that there is no answer to be had"
+
+
+def _second_thoughts(text: str, marked: str) -> str:
+    """Return what follows a "wait" after the marked answer: `Answer: 12. Wait, that is wrong`."""
+    places = [match.start() for match in regex.finditer(_MARKS + regex.escape(marked[:60]), text)]
+    found = _TAKES_BACK.search(text, places[-1] if places else max(0, text.rfind(marked)))
+    return text[found.end() :] if found else ""
+
+
 def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> AnswerReading:
     return value if isinstance(value, Unreadable) else FinalAnswer(value, by)
 
 
 _NEGATION = regex.compile(
-    r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non)"
+    r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non"
+    r"|if|whether|except|(?:anything|everything|all) but|other than|doubt)"
     r"|n't|n’t)[\s-]*(?:\w+\s+){0,3}[(\[\"'“*]*\Z",
     regex.IGNORECASE,
 )
@@ -125,6 +166,9 @@ _DENIED_AFTER = regex.compile(
 )
 
 
+Hit = tuple[str, int, int]
+"""A value that a text names, and where."""
+_NO_NOUN = regex.compile(r"(?<!\ba\s)no\s+(?!because|since|as\b|or\b|and\b)\p{L}", regex.IGNORECASE)
 _DENIED = " is named only to deny it"
 _NEAR = 200
 """Characters before some words in which they may be denied: a long text is not searched again for each of its words."""
@@ -144,23 +188,47 @@ _CONCLUDES = regex.compile(
 """Words that a sentence with a conclusion holds: options and labels are also named where they are only weighed."""
 
 
-def _contained(needles: Iterable[str], text: str) -> list[tuple[str, int, int]]:
+def _as_whole_words(needle: str) -> str:
+    """Return a pattern that finds words, but neither inside longer ones nor `5` inside `-5`, `1.5` or `5%`."""
+    if regex.match(r"[\p{Han}\p{Hiragana}\p{Katakana}]", needle):  # written without spaces
+        return regex.escape(needle)
+    before = r"(?<![\w−-]|\d[.,])" if needle[:1].isdigit() else r"(?<!\w)"
+    after = r"(?!\w|[.,/]\d|\s?%)" if needle[-1:].isdigit() else r"(?!\w)"
+    return before + regex.escape(needle) + after
+
+
+def _contained(needles: Iterable[str], text: str) -> list[Hit]:
     """Return the places of the needles in a text, as whole words, none inside a longer one; case does not matter."""
     found = [
         (needle, match.start(), match.end())
         for needle in needles
         if needle
-        for match in regex.finditer(rf"(?<!\w){regex.escape(needle)}(?!\w)", text, regex.IGNORECASE)
+        for match in regex.finditer(_as_whole_words(needle), text, regex.IGNORECASE)
     ]
     found.sort(key=lambda hit: (hit[1], -hit[2]))
-    outer: list[tuple[str, int, int]] = []
+    outer: list[Hit] = []
     for hit in found:
         if not outer or hit[2] > outer[-1][2] or hit[1:] == outer[-1][1:]:
             outer.append(hit)
     return outer
 
 
-def _only_one(hits: list[tuple[str, int, int]], text: str, kind: AnswerKind) -> str | Unreadable:
+def _leading(hits: list[Hit], text: str) -> list[Hit]:
+    """Return the value that a marker marks, without others that are only spoken of: `B, since A is too heavy`.
+
+    It is the first one if something ends or explains it and no list or range goes on, else all of them.
+    """
+    other = next((hit for hit in hits if hit[0] != hits[0][0]), None)
+    if other is None or regex.search(r"\w", regex.sub(_HEDGE, "", text[: hits[0][1]])):
+        return hits
+    own = [hit for hit in hits if hit[0] == hits[0][0]]
+    gap = text[max(hit[2] for hit in own if hit[1] < other[1]) : other[1]]
+    dot = "." if regex.search(r"\w", text[other[2] :]) else ""  # `B. C` names two, `B. C is too heavy` one
+    goes_on = regex.fullmatch(rf"(?:[^\w{dot}]|{LINKS}|{_HEDGE})*+", gap)
+    return own if _ENDS.match(gap) and not goes_on else hits
+
+
+def _only_one(hits: list[Hit], text: str, kind: AnswerKind) -> str | Unreadable:
     """Return the one value that a text names, unless it names none or several, or denies it."""
     noun = kind.noun.split()[-1]
     if not hits:
@@ -199,6 +267,17 @@ _FUNCTION_WORDS = frozenset(
     "their them there will would can could do does did has have had as what which who whom when where why how "
     "following into than then so if most best".split()
 )
+_HEDGE = (
+    r"(?i:\b(?:I think|I believe|probably|possibly|maybe|perhaps|likely|most|mostly|clearly|either|both|even|also|an?"
+    r"|the|option|choice|answer|it is|it's|therefore|thus)\b)"
+)
+_ENDS = regex.compile(
+    r"[*_\"”')\]]*\s*(?:[,.;:!(，。；：（—–-]|because|since|as\b|for\b|rather|instead|not\b|over\b|given)",
+    regex.IGNORECASE,
+)
+"""What follows an answer that is complete."""
+
+_ARTICLE = r"(?!\s+(?!(?:and|or|is|because|since|as|und|oder|et|ou|y|o)\b)\p{Ll}(?<=[AI]\s+\p{Ll}))"
 
 
 @dataclass(frozen=True)
@@ -276,32 +355,34 @@ class OptionAnswer(AnswerKind):
         if whole is not None:
             return whole
         letters, texts = self._letters_in(text, bare=marked), self._texts_in(text)
-        if marked and letters:  # `B, since A is too small`: the first one is what the marker marks
-            letters = letters[:1]
-            texts = [hit for hit in texts if regex.fullmatch(r"(?i)\W*(?:an?|the)?\W*", text[letters[0][2] : hit[1]])]
-        return _only_one(letters + texts, text, self)
+        inside = {place for _, start, end in texts for place in range(start + 1, end)}
+        letters = [hit for hit in letters if hit[1] not in inside]  # vitamin C
+        hits = sorted(letters + texts, key=lambda hit: hit[1])
+        return _only_one(_leading(hits, text) if marked and hits else hits, text, self)
 
     def _texts(self) -> list[tuple[str, str]]:
         return list(zip(self.letters, self.options, strict=True))
 
-    def _letters_in(self, text: str, *, bare: bool) -> list[tuple[str, int, int]]:
+    def _letters_in(self, text: str, *, bare: bool) -> list[Hit]:
         """Return letters of options: `(B)`, `option B`; bare ones only behind a marker, never the article `A`."""
+        letter = rf"(?P<letter>[{self.letters}])"
+        link = rf"\)?\s*(?:[,/&]|{LINKS})\s*(?:(?:maybe|possibly|perhaps)\s+)?\(?"
         forms = (
-            rf"\(([{self.letters.lower()}{self.letters}])\)|(?i:\b(?:option|choice|answer)s?)\s+\"?([{self.letters}])\b"
+            rf"\((?i:{letter})\)|(?i:\b(?:option|choice|answer)s?)\s+\"?{letter}\b"
+            rf"|(?<!\w){letter}(?={link}[{self.letters}](?!\w))|{link}{letter}(?=\W*\Z)"  # `B or C`
         )
         if bare:
-            forms += rf"|(?<!\w)([{self.letters}])(?!\w|['’]\w)(?!\s+\p{{Ll}}(?<=A\s+\p{{Ll}}))"
-        found = regex.finditer(forms, text)
-        return [((m[1] or m[2] or (m[3] if bare else "")).upper(), m.start(), m.end()) for m in found]
+            forms += rf"|(?<!\p{{Latin}}|\d){letter}(?!\p{{Latin}}|\d|['’]\w){_ARTICLE}"
+        return [(match["letter"].upper(), *match.span("letter")) for match in regex.finditer(forms, text)]
 
-    def _texts_in(self, text: str) -> list[tuple[str, int, int]]:
+    def _texts_in(self, text: str) -> list[Hit]:
         letter_of = {_bare(option): letter for letter, option in self._texts()}
         return [(letter_of[needle], start, end) for needle, start, end in _contained(letter_of, text)]
 
 
 def _folded(text: str) -> str:
     """Return letters and digits only, without a leading article: what makes two options the same."""
-    words = regex.findall(r"[\p{L}\p{N}]+", text.casefold())
+    words = regex.findall(r"(?<!\w)-(?=\d)|[\p{L}\p{N}]+", text.casefold().replace("−", "-"))
     return " ".join(words[1:] if words[:1] and words[0] in {"a", "an", "the"} and len(words) > 1 else words)
 
 
@@ -348,12 +429,17 @@ class LabelAnswer(AnswerKind):
         return next((label for word, label in self._labels().items() if word.casefold() == bare), None)
 
     def _mentions(self, sentence: str) -> bool:
-        return bool(_contained(self._labels(), sentence))
+        return bool(self._hits(sentence))
 
     def _value(self, text: str, *, marked: bool) -> str | Unreadable:
+        hits = self._hits(text)
+        return _only_one(_leading(hits, text) if marked and hits else hits, text, self)
+
+    def _hits(self, text: str) -> list[Hit]:
+        """Return the places of labels; `no` before a noun is none."""
         labels = self._labels()
-        hits = [(labels[word], start, end) for word, start, end in _contained(labels, text)]
-        return _only_one(hits, text, self)
+        found = [(labels[word], start, end) for word, start, end in _contained(labels, text)]
+        return [hit for hit in found if not _NO_NOUN.match(text, hit[1])]
 
     def _labels(self) -> dict[str, str]:
         return {word: label for label, words in self.words.items() for word in (label, *words)}
