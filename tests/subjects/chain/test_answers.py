@@ -14,6 +14,7 @@ from ice_eval.subjects.chain import (
     reasoning_steps,
     split_steps,
 )
+from ice_eval.subjects.chain.problems import final_of
 
 PARTICLES = OptionAnswer(("a proton.", "a neutron.", "a nucleus.", "an electron."))
 TOOLS = OptionAnswer(("saw", "see saw", "nails", "B vitamins", "the hammer"))
@@ -43,10 +44,9 @@ def kind_of(case):
     return LabelAnswer({label: () for label in case["labels"]})
 
 
-def outcome(case, text):
+def outcome(case, reading):
     """`right`, `unread`, or `wrong`: another value than a person reads."""
     kind, expected = kind_of(case), case["expected"]
-    reading = kind.read(text)
     if isinstance(reading, Unreadable):
         assert reading.reason
         return "right" if expected is None else "unread"
@@ -61,11 +61,10 @@ def test_replies_are_read_as_a_person_reads_them_or_found_unreadable():
     assert sum(case.get("held_out", False) for case in CASES) >= 350
     outcomes = []
     for case in CASES:
-        chain = split_steps(case["text"])
-        texts = {chain.answer.text if chain.answer else chain.response}
+        readings = [final_of(split_steps(case["text"]), kind_of(case))]
         if "<think>" not in case["text"]:
-            texts.add(case["text"])  # a reply is also read as a whole
-        outcomes += [(outcome(case, text), case["text"]) for text in sorted(texts)]
+            readings.append(kind_of(case).read(case["text"]))  # a reply is also read as a whole
+        outcomes += [(outcome(case, reading), case["text"]) for reading in readings]
     assert [text for found, text in outcomes if found == "wrong"] == []
     assert sum(found == "right" for found, _ in outcomes) >= 0.99 * len(outcomes)
 

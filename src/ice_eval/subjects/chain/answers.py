@@ -311,8 +311,9 @@ class OptionAnswer(AnswerKind):
         reading = self.read(step)
         if isinstance(reading, FinalAnswer):
             return reading.value == answer.value
-        least = _HALF if _THEREFORE.match(step) and not _DENIES.search(step) else _MOST
-        return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= least
+        if _THEREFORE.match(step) and not _DENIES.search(step):
+            return self._share(step, answer) >= _HALF
+        return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= _MOST
 
     def _without_texts(self, step: str) -> str:
         """Return a step without the texts of options, whose words conclude nothing."""

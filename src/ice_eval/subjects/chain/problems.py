@@ -22,7 +22,7 @@ from ice_eval.subjects.chain.answers import (
 )
 from ice_eval.subjects.chain.logs import read_log
 from ice_eval.subjects.chain.numbers import NumberAnswer
-from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps
+from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps, visible
 from ice_eval.tasks import AnyTask, DataSource, NoData, numbered_rows
 
 FEWEST_STEPS = 2
@@ -174,7 +174,7 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
     if row.get("final") is not None:
         final = kind.read(_written(row, "final"))
     elif row.get("response") is not None:
-        final = _final_of(chain, kind)
+        final = final_of(chain, kind)
     else:
         raise DataError("'final' is missing: steps alone do not say which answer they came to.")
     identity = index if row.get("id") is None else str(row["id"])
@@ -291,7 +291,7 @@ def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
     """Read the answer in a reply; one that was cut off counts only if it had stated its answer explicitly before."""
     if response.status in _NO_ANSWER:
         return Unreadable(_NO_ANSWER[response.status])
-    found = _final_of(split_steps(response.text), kind)
+    found = final_of(split_steps(response.text), kind)
     if response.status == "truncated" and not _is_complete(found, response, kind):
         return Unreadable("the reply was cut off")
     return found
@@ -302,8 +302,13 @@ def whole_words(response: Response) -> str:
     return regex.sub(r"\S+\Z", "", response.text) if response.status == "truncated" else response.text
 
 
-def _final_of(chain: Chain, kind: AnswerKind) -> AnswerReading:
-    """Read the answer that a chain states, in its answer part if it has one."""
+def final_of(chain: Chain, kind: AnswerKind) -> AnswerReading:
+    """Read the answer that a chain states, in its answer part if it has one.
+
+    What follows an answer that comes first may take it back, so the whole text is read then.
+    """
+    if chain.answer_first:
+        return kind.read(visible(chain.response))
     return kind.read(chain.answer.text if chain.answer else chain.response)
 
 
@@ -311,4 +316,4 @@ def _is_complete(found: AnswerReading, response: Response, kind: AnswerKind) -> 
     """Return whether a reply that was cut off states its answer for good."""
     if not isinstance(found, FinalAnswer) or found.by != "marker" or is_thinking(response.text):
         return False
-    return _final_of(split_steps(whole_words(response)), kind) == found
+    return final_of(split_steps(whole_words(response)), kind) == found

@@ -499,19 +499,24 @@ class ChainSubject(Subject):
 
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
-        first, *steps = (index for index in row.tolist() if index >= MOST_REPEATS)
-        repeat = sum(index for index in row[1:].tolist() if index < POSE_MARK)
-        problem, texts, pose = self._by_id[first].problem, [self.codec.text(step) for step in steps], self._pose_of(row)
+        repeat, pose = sum(index for index in row[1:].tolist() if index < POSE_MARK), self._pose_of(row)
         made = self.question(
-            conclude_prompt(problem, texts, pose=pose),
+            self.prompt(row),
             self._fields["answer_tokens"],
             repeat=repeat,
             before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
         )
         if pose != "prefill":
             return made
-        begun = Message("assistant", begun_answer(texts))
+        begun = Message("assistant", begun_answer(self._steps_in(row)))
         return replace(made, messages=(*made.messages, begun), extra={**made.extra, **self.model.fields_of_begun_turn})
+
+    def prompt(self, row: Ids) -> str:
+        """Return the prompt for the answer to some of the steps."""
+        return conclude_prompt(self._by_id[int(row[0])].problem, self._steps_in(row), pose=self._pose_of(row))
+
+    def _steps_in(self, row: Ids) -> list[str]:
+        return [self.codec.text(index) for index in row[1:].tolist() if index >= MOST_REPEATS]
 
     def _pose_of(self, row: Ids) -> Pose:
         marks = [index - POSE_MARK for index in row[1:].tolist() if POSE_MARK <= index < MOST_REPEATS]
