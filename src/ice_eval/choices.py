@@ -4,6 +4,7 @@ from typing import Literal
 
 Unit = Literal["token", "word", "step"]
 AnswerStep = Literal["drop", "keep"]
+ChainFrom = Literal["auto", "visible", "thinking"]
 Scope = Literal["content", "prompt"]
 Direction = Literal["sufficiency", "necessity"]
 Target = Literal["predicted", "gold"]

@@ -18,9 +18,11 @@ REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
 
 REFERENCE_SHARE = 0.2
 """Share of steps at which the capacity is defined and classified."""
-ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too"]
+ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too", "the replies reasoned anew"]
 NOISE_ONLY: ReasoningReason = "the whole chain gives another answer, too"
 """Reason for no words if the noise floor is 1: no removal can change more."""
+REASONED_ANEW: ReasoningReason = "the replies reasoned anew"
+"""Reason for no words if replies were thought about anew: they need not rest on the steps that they were given."""
 SCAFFOLDING = 0.15
 """Capacities from here on are at least scaffolding."""
 GENUINE = 0.4

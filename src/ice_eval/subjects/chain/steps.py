@@ -37,7 +37,11 @@ class Chain:
 
 
 _TAG = "think|thinking|thought|reasoning"
-_OPENING, _CLOSING = regex.compile(rf"<(?:{_TAG})>"), regex.compile(rf"</(?:{_TAG})>")
+_OPENING = regex.compile(rf"<(?:{_TAG}|seed:think)>|\[THINK\]|<\|channel\|>analysis<\|message\|>")
+_CLOSING = regex.compile(
+    rf"</(?:{_TAG}|seed:think)>|\[/THINK\]"
+    r"|(?:<\|end\|>)?(?:<\|start\|>assistant)?<\|channel\|>final<\|message\|>"
+)
 
 # Stand-ins of one character each for what no boundary may cut: the text keeps its length, and spans stay true.
 _BLOCK, _DISPLAY, _INLINE = "\ue000", "\ue001", "\ue002"
@@ -75,6 +79,22 @@ def is_thinking(response: str) -> bool:
     """Return whether a response ends inside a `<think>` block: nothing in it was meant as the answer yet."""
     opening = _OPENING.search(response)
     return opening is not None and _CLOSING.search(response, opening.end()) is None
+
+
+def thinking(response: str) -> str | None:
+    """Return what a response marks as thinking; None if it marks nothing."""
+    if not (_OPENING.search(response) or _CLOSING.search(response)):
+        return None
+    start, end, _ = _reasoning(response)
+    return response[start:end].strip()
+
+
+def visible(response: str) -> str:
+    """Return a response without what it marks as thinking."""
+    if thinking(response) is None:
+        return response
+    opening = _OPENING.search(response)
+    return response[: opening.start() if opening else 0] + response[_reasoning(response)[2] :]
 
 
 def given_steps(texts: Sequence[str]) -> Chain:
