@@ -77,7 +77,10 @@ class Claim:
             marked = [
                 f"**{text} fails**" if size in line.failures else text for size, text in zip(sizes, after, strict=True)
             ]
-            rows += [[*about, "before", *before], ["", "", "", "after", *marked]]
+            if any(cell.before is not None for cell in line.cells.values()):
+                rows.append([*about, "before", *before])
+                about = ["", "", ""]
+            rows.append([*about, "after", *marked])
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return "\n\n".join(part for part in (f"## {self.title}", self.note, table) if part)
 

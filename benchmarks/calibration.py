@@ -1,6 +1,6 @@
 """Error rates, power and widths of the statistics, measured on simulated win rates whose truth is known.
 
-    python benchmarks/calibration.py                              print all tables (about six minutes on one core)
+    python benchmarks/calibration.py                              print all tables (about eight minutes on one core)
     python benchmarks/calibration.py --quick                      the same with a tenth of the data sets
     python benchmarks/calibration.py --write docs/calibration.md  write them as a page
 
@@ -502,6 +502,75 @@ def widths(simulation: Simulation) -> Claim:
     return Claim("Mean width of 95 % intervals", found(), note="On a scale of 0 to 1.", in_percent=False)
 
 
+@dataclass(frozen=True)
+class _Chains:
+    """Chains whose pattern is known.
+
+    A kind of chains has its share, and how often it keeps its answer with a fifth of the steps removed, with a fifth
+    alone, and without any, on the scale from chance (0) to the whole chain (1).
+    """
+
+    truth: stats.Pattern
+    kinds: tuple[tuple[float, float, float, float], ...]
+    reproduced: float = 0.95
+    """Share of own answers from all steps, beyond chance."""
+    n_options: int = 0
+    other: "_Chains | None" = None
+    """Under another prompt."""
+
+    def judged(self, rng: Rng, n: int) -> stats.ReasoningVerdict:
+        """Return the verdict on n of them, of six removals each way, three repeats, and one reply without steps."""
+        chance = 1 / self.n_options if self.n_options else 0.0
+        weights, *_ = kinds = np.array(self.kinds).T
+        kept = kinds[1:, rng.choice(len(weights), n, p=weights)]
+        own = chance + (1 - chance) * rng.beta(2 * self.reproduced, 2 - 2 * self.reproduced, n)
+        removed, alone, empty = chance + (own - chance) * kept
+        nec, suf, floor = 1 - rng.binomial(6, removed) / 6, rng.binomial(6, alone) / 6, 1 - rng.binomial(3, own) / 3
+        found = stats.capacity(nec, suf, floor, chance=chance, rng=rng, n_resamples=499)
+        reproduced, no_steps = stats.mean_interval(1 - floor), stats.mean_interval(1.0 * (rng.random(n) < empty))
+        verdict = stats.reasoning_verdict(found.adjusted_ci, reproduced=reproduced, no_steps=no_steps, chance=chance)
+        return verdict if self.other is None else verdict.beside_poses([self.other.judged(rng, n)])
+
+
+_BY_HEART, _READ, _MET = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0), (1.0, 0.5, 0.0)
+_CHAINS = {
+    "genuine": _Chains("genuine", ((1, *_READ),)),
+    "genuine, two labels": _Chains("genuine", ((1, *_READ),), n_options=2),
+    "genuine, SRC adj. 0.42": _Chains("genuine", ((0.65, *_READ), (0.35, *_BY_HEART))),
+    "genuine, R 0.53": _Chains("genuine", ((1, *_READ),), reproduced=0.53),
+    "genuine under both prompts": _Chains("genuine", ((1, *_READ),), other=_Chains("genuine", ((1, *_READ),))),
+    "obedient": _Chains("obedient", ((1, *_READ),), other=_Chains("parametric", ((1, *_BY_HEART),))),
+    "scaffolding, SRC adj. 0.25": _Chains("scaffolding", ((1, 0.75, 0, 0),)),
+    "scaffolding, SRC adj. 0.16": _Chains("scaffolding", ((0.4, *_READ), (0.6, *_BY_HEART))),
+    "redundant": _Chains("redundant", ((1, *_MET),)),
+    "redundant, four options": _Chains("redundant", ((1, *_MET),), n_options=4),
+    "redundant, E 0.3": _Chains("redundant", ((0.7, *_MET), (0.3, *_BY_HEART))),
+    "decorative, E 0.5": _Chains("decorative", ((0.5, *_MET), (0.5, *_BY_HEART))),
+    "decorative, E 0.63": _Chains("decorative", ((0.37, *_MET), (0.63, *_BY_HEART))),
+    "parametric": _Chains("parametric", ((1, *_BY_HEART),)),
+    "parametric, two labels": _Chains("parametric", ((1, *_BY_HEART),), n_options=2),
+    "parametric, E 0.7": _Chains("parametric", ((0.3, *_MET), (0.7, *_BY_HEART))),
+    "noisy, R 0.3": _Chains("noisy", ((1, *_BY_HEART),), reproduced=0.3),
+    "noisy, R 0.47": _Chains("noisy", ((1, *_READ),), reproduced=0.47),
+}
+
+
+def patterns(simulation: Simulation) -> Claim:
+    found, n_sets = _Lines(), simulation.n(300)
+    for name, chains in _CHAINS.items():
+        for n in (20, 50, 200):
+            rng = rng_of("patterns", name, n)
+            verdicts = [chains.judged(rng, n) for _ in range(n_sets)]
+            wrong = [chains.truth not in each.words for each in verdicts]
+            found.add(f"{name}: excluded", n, None, wrong, n=n_sets, most=LEVEL)
+            found.add(f"{name}: said", n, None, [each.pattern == chains.truth for each in verdicts], n=n_sets)
+    note = (
+        "Share of sets of N chains of thought whose verdict excludes their true pattern, which is an error, and share "
+        "of those whose verdict is that pattern alone. SRC adj., E and R are the true ones; R is 0.95 if not named."
+    )
+    return Claim("Patterns of reasoning", found(), note=note)
+
+
 CLAIMS: tuple[Callable[[Simulation], Claim], ...] = (
     faithful_at_limit,
     coverage,
@@ -515,6 +584,7 @@ CLAIMS: tuple[Callable[[Simulation], Claim], ...] = (
     looks,
     hard_cases,
     agreement_of_intervals,
+    patterns,
     widths,
 )
 
@@ -528,7 +598,7 @@ Every table compares the methods that ice-eval uses (after) with those of its fi
 python benchmarks/calibration.py --write docs/calibration.md
 ```
 
-writes this page again, in about six minutes on one core. It gives the same numbers every time, and exits with 1 if an
+writes this page again, in about eight minutes on one core. It gives the same numbers every time, and exits with 1 if an
 error rate is too high. Win rates are drawn from known distributions. The simulations cover no other distributions, and
 nothing that happens before a win rate is computed: `ice selftest` runs the whole pipeline on models whose truth is
 known. The formulas are in [statistics.md](statistics.md); s.e. is the Monte Carlo standard error of a rate.

@@ -12,7 +12,7 @@ from ice_eval.results.records import (
     SummaryLine,
 )
 from ice_eval.settings import RunConfig
-from ice_eval.stats import ANTI_FAITHFUL, POSITIVE, WORDS, ReasoningVerdict, Verdict
+from ice_eval.stats import ANTI_FAITHFUL, PATTERNS, POSITIVE, WORDS, ReasoningVerdict, Verdict
 
 
 def settings(**changes):
@@ -81,5 +81,5 @@ def reasoning_of(text):
         return None
     if text.startswith("undetermined ("):
         return ReasoningVerdict(reason=text.removeprefix("undetermined (").removesuffix(")"))
-    lowest, _, highest = text.partition(" to ")
-    return ReasoningVerdict(lowest=lowest, highest=highest or lowest)
+    words = tuple(word for word in PATTERNS if word in text.split(" or "))
+    return ReasoningVerdict(words=words, pattern=words[0] if len(words) == 1 else None)

@@ -5,6 +5,8 @@ from typing import Literal
 Unit = Literal["token", "word", "step"]
 AnswerStep = Literal["drop", "keep"]
 ChainFrom = Literal["auto", "visible", "thinking"]
+Pose = Literal["user", "prefill", "neutral"]
+Hint = Literal["opinion", "authority", "metadata"]
 Scope = Literal["content", "prompt"]
 Direction = Literal["sufficiency", "necessity"]
 Target = Literal["predicted", "gold"]

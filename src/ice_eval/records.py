@@ -182,6 +182,13 @@ def _places(offsets: Ids, rows: Ids, start: int = 0) -> tuple[Ids, Ids]:
     return np.arange(found[-1]) + np.repeat(begins - found[:-1], lengths), found
 
 
+def marked(inputs: Inputs, mark: int) -> Inputs:
+    """Return inputs with one more id, behind the first of each."""
+    between = np.array([mark], dtype=np.int64)
+    rows = (inputs.row(index) for index in range(len(inputs)))
+    return Inputs.join([Inputs.one(np.concatenate([row[:1], between, row[1:]])) for row in rows])
+
+
 class Kind(IntEnum):
     """Purpose of a row."""
 
@@ -199,7 +206,7 @@ class Kind(IntEnum):
     """A rationale of one of ERASER's sizes, kept and removed."""
     LEAVE_ONE_OUT = 6
     AGAIN = 7
-    """The full chain of thought, answered once more."""
+    """The full chain of thought, or none of it, answered once more or in another pose."""
     ARRANGED = 8
     """The steps of a chain reordered or truncated."""
 

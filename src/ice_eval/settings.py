@@ -20,7 +20,9 @@ from ice_eval.choices import (
     ChainFrom,
     Direction,
     FillMode,
+    Hint,
     LabelScoring,
+    Pose,
     ProtocolName,
     Scope,
     Share,
@@ -195,6 +197,16 @@ class ChainFields:
         "drop", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
         help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.",
     )  # fmt: skip
+    poses: tuple[Pose, ...] = setting(
+        ("user",), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
+        help="How steps are shown: user (with the request to rely on them), neutral (without), prefill (as the "
+        "model's own turn). The first is that of all tables; others show how far these depend on it.",
+    )  # fmt: skip
+    hints: tuple[Hint, ...] = setting(
+        (), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
+        help="Put a wrong answer into the question, and see whether the answer follows and the chain admits it: "
+        "opinion, authority, metadata.",
+    )  # fmt: skip
     levels: bool = setting(
         False, panel=CHAINS, subjects=_CHAIN, role="adds",
         help="Also test attention and gradient in tokens beside steps; for a model on this machine.",
@@ -224,7 +236,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_CHAIN,
-        help="Chains of thought that you have, as .jsonl.",
+        help="Chains of thought that you have: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(
@@ -401,8 +413,8 @@ def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """Check user values and return the fields of `ChainFields`; unknown keys are ignored."""
     found = {each.name: values.get(each.name, each.metadata["value"]) for each in fields(ChainFields)}
     for each in (SETTINGS[name] for name in found):
-        if each.kind == "count":
-            found[each.name] = _count(each.name, found[each.name])
+        if each.kind in _NORMAL:
+            found[each.name] = _NORMAL[each.kind](each.name, found[each.name])
         _check_words(each, found[each.name])
     if found["temperature"] in (None, "server"):
         return {**found, "temperature": None}

@@ -38,7 +38,8 @@ responses = st.lists(st.one_of(st.sampled_from(PIECES), texts(max_pieces=2), bro
 def check(response, question):
     chain = split_steps(response)
     end = 0
-    for part in (*chain.steps, *([chain.answer] if chain.answer else [])):
+    parts = [*chain.steps, *chain.asides, *([chain.answer] if chain.answer else [])]
+    for part in sorted(parts, key=lambda part: part.start):
         assert part.text == response[part.start : part.end] == part.text.strip() != ""
         assert part.start >= end
         end = part.end

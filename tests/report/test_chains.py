@@ -29,7 +29,7 @@ from ice_eval.report.example import example_lines
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
 from ice_eval.results import RunFolder, differences, view_example
-from ice_eval.stats import NOISE_ONLY, Interval, ReasoningVerdict, reasoning_verdict
+from ice_eval.stats import PATTERNS, ReasoningVerdict
 
 
 @pytest.fixture
@@ -89,7 +89,8 @@ def test_tables_hold_what_the_summary_says(folder):
     cut = [line["of the chains"] for line in table(folder.summary(), "Whole, empty, shuffled and cut chains")]
     assert "another answer to the steps in another order" in cut
     assert "own answer after the first 75 % of the steps" in cut
-    assert len(table(folder.summary(), "How far the numbers depend on the operator")) == 4
+    gaps = table(folder.summary(), "How far the numbers depend on the operator and the pose")
+    assert [line["measure"] for line in gaps] == [*["necessity", "sufficiency"] * 2, "capacity", "capacity"]
     [agreement] = table(folder.summary(), "Do raw scores and win rates agree?")
     counts = [int(agreement[name]) for name in ("both say yes", "neither", "raw score alone", "win rate alone")]
     assert sum(counts) == int(agreement["configurations"]) == len(content.raw)
@@ -116,12 +117,20 @@ def test_notes_say_what_is_said_and_why(folder, unread):
     )
 
 
-def test_a_range_says_that_it_is_one(folder):
-    summary = judged(folder, lambda line: line.verdict and "decorative to genuine")
-    assert "A verdict is a range where" in " ".join(cot_notes(summary))
-    assert (
-        chain_verdict(summary).title == "It is not certain whether the steps carry the answer: decorative to genuine."
-    )
+@pytest.mark.parametrize(
+    ("open_", "said"),
+    [
+        ("decorative or genuine", "It is not certain whether the steps carry the answer"),
+        ("noisy or genuine", "It is not certain whether the steps carry the answer"),
+        ("scaffolding or genuine", "The answer rests on the steps, at least in part"),
+        ("redundant or genuine", "The answer rests on the steps"),
+        ("parametric or decorative", "The answer rests little on the steps, if at all"),
+    ],
+)
+def test_an_undetermined_verdict_says_what_is_open_and_what_is_not(folder, open_, said):
+    summary = judged(folder, lambda line: line.verdict and open_)
+    assert "A verdict is undetermined where" in " ".join(cot_notes(summary))
+    assert chain_verdict(summary).title == f"{said}: undetermined ({open_})."
 
 
 def test_operators_that_differ_are_not_put_into_one_word(folder):
@@ -129,6 +138,10 @@ def test_operators_that_differ_are_not_put_into_one_word(folder):
     found = chain_verdict(summary)
     assert found.title == "What may be said depends on how steps are taken away."
     assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
+    ends = {"delete": "scaffolding", "replace": "genuine"}
+    by_heart = reasoning_of("parametric")
+    alike = changed(folder, lambda line: replace(line, verdict=replace(by_heart, highest=ends[line.operator])))
+    assert chain_verdict(alike).title == "The model gives this answer without the steps: parametric.", "of any capacity"
 
 
 def changed(folder, change):
@@ -357,16 +370,24 @@ def test_runs_are_compared_by_their_capacity(folder, unread):
 
 
 def test_a_gate_knows_the_words_for_chains(folder):
-    summary = judged(folder, lambda line: line.verdict and "decorative to scaffolding")
-    held = {word for word in words_of(["decorative,scaffolding,genuine"]) if failures([summary], [word])}
-    assert held == {"decorative", "scaffolding"}
-    assert failures([summary], ["decorative"])[0] == "chains under delete (k = 0.2): decorative to scaffolding"
+    def held(verdict):
+        summary = judged(folder, lambda line: line.verdict and verdict)
+        return {word for word in words_of([",".join((*PATTERNS, "undetermined"))]) if failures([summary], [word])}
+
+    for word in PATTERNS[2:]:
+        assert held(word) == {word}
+    assert held("decorative or scaffolding") == {"decorative", "scaffolding", "undetermined"}
+    assert held("parametric") == {"parametric", "decorative"}, "neither needs the steps"
+    assert held("noisy") == {*PATTERNS}, "that says nothing of the steps"
+    summary = judged(folder, lambda line: line.verdict and "decorative or scaffolding")
+    named = "chains under delete (k = 0.2): undetermined (decorative or scaffolding)"
+    assert failures([summary], ["decorative"])[0] == named
 
 
-@pytest.mark.parametrize("verdict", [None, f"undetermined ({NOISE_ONLY})", "undetermined (too few examples)"])
+@pytest.mark.parametrize("verdict", [None, "undetermined (too few examples)"])
 def test_a_gate_does_not_pass_where_there_is_no_verdict_on_chains(folder, verdict):
     summary = judged(folder, lambda line: verdict)
-    for word in ("decorative", "scaffolding", "genuine", "undetermined"):
+    for word in (*PATTERNS, "undetermined"):
         assert failures([summary], [word])[0] == f"chains under delete (k = 0.2): {verdict or 'undetermined'}"
     assert failures([folder.summary(), summary], ["genuine"])[-1].startswith("run 2: chains under replace (k = 0.2)")
     empty = replace(summary, chains=replace(summary.chains, capacity=()))
@@ -385,9 +406,10 @@ def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
 
 
 def test_every_verdict_has_plain_words():
-    ends = [(low, high) for low in (0.0, 0.2, 0.6) for high in (0.1, 0.3, 0.9) if low <= high]
-    verdicts = {reasoning_verdict(Interval(*each)) for each in ends}
-    verdicts |= {reasoning_verdict(None), ReasoningVerdict(reason=NOISE_ONLY)}
-    assert len(verdicts) == 8
-    for verdict in verdicts:
-        assert plain_words(verdict).endswith(f": {verdict}.")
+    sentences = {plain_words(reasoning_of(word)) for word in PATTERNS}
+    assert (
+        len(sentences) == len(PATTERNS) == sum(each.endswith(f": {word}.") for each in sentences for word in PATTERNS)
+    )
+    assert plain_words(ReasoningVerdict(reason="too few examples")) == (
+        "Nothing can be said: undetermined (too few examples)."
+    )

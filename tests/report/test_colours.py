@@ -9,8 +9,7 @@ from ice_eval.report.colours import (
     WORD_TEXT_COLOURS,
     operator_colour,
 )
-from ice_eval.stats import ANTI_FAITHFUL, POSITIVE, RANDOM, WORDS, Taxonomy
-from ice_eval.stats.reasoning import Reasoning
+from ice_eval.stats import ANTI_FAITHFUL, PATTERNS, POSITIVE, RANDOM, WORDS, Taxonomy
 
 
 def luminance(colour: str) -> float:
@@ -27,7 +26,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
     assert set(TAXONOMY_COLOURS) == set(get_args(Taxonomy))
-    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *WORDS, *get_args(Reasoning)}
+    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *WORDS, *PATTERNS}
     for word, fill in WORD_COLOURS.items():
         assert contrast(fill, WORD_TEXT_COLOURS[word]) >= 4.5
 

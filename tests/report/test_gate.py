@@ -4,10 +4,10 @@ from ice_eval.errors import ConfigError
 from ice_eval.report import failures, words_of
 from ice_eval.report.gate import WORDS
 from ice_eval.results.summary import simultaneous
-from ice_eval.stats import REASONING, Interval, verdict
+from ice_eval.stats import PATTERNS, Interval, verdict
 from ice_eval.stats import WORDS as VERDICTS
 
-OF_EXPLANATIONS = [word for word in WORDS if word not in REASONING]
+OF_EXPLANATIONS = [word for word in WORDS if word not in PATTERNS]
 
 
 def test_words_may_be_repeated_or_stand_in_a_list():

@@ -112,3 +112,18 @@ def test_calibration_of_unpaired_runs_that_do_not_differ(rng):
     covered = sum(each.interval.low <= 0 <= each.interval.high for each in found)
     assert scipy_stats.binomtest(covered, N_TRIALS, 0.95).pvalue > 0.001
     assert scipy_stats.kstest([each.p_value for each in found], "uniform").pvalue > 0.001
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.9])
+def test_limits_of_a_difference_hold_and_are_wider_for_the_same_examples(shared, rng):
+    covered, runs, n = 0, 800, 40
+    limits = [stats.mean_interval((np.arange(n) < count).astype(float)) for count in range(n + 1)]
+    for _ in range(runs):
+        common = rng.random((n, 1)) < shared
+        first, second = np.where(common, rng.random((n, 1)), rng.random((n, 2))).T < [[0.7], [0.4]]
+        means = [float(values.mean()) for values in (first, second)]
+        ends = [limits[np.count_nonzero(values)] for values in (first, second)]
+        found = stats.difference_limits(means[0], ends[0], means[1], ends[1])
+        assert found.low <= means[0] - means[1] <= found.high
+        covered += found.low <= 0.3 <= found.high
+    assert covered / runs >= (0.94 if shared == 0 else 0.97)

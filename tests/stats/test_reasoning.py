@@ -8,6 +8,7 @@ from ice_eval.stats import (
     adjusted_capacity,
     capacity,
     mean_interval,
+    noise_beyond_repeats,
     reasoning_verdict,
     reasoning_word,
     step_reasoning_capacity,
@@ -53,6 +54,8 @@ def test_rates_outside_of_zero_and_one_are_refused(bad):
         reasoning_word(bad)
     with pytest.raises(DataError, match=r"noise floor lies in \[0, 1\]"):
         adjusted_capacity(0.5, 0.5, bad)
+    with pytest.raises(DataError, match=r"and so does chance; got 0.5 and"):
+        adjusted_capacity(0.5, 0.5, 0.5, bad)
 
 
 def test_what_changes_without_any_removal_counts_for_nothing():
@@ -61,6 +64,57 @@ def test_what_changes_without_any_removal_counts_for_nothing():
     assert adjusted_capacity(0.55, 0.45, 0.1) == pytest.approx((0.45 / 0.9) * (1 - 0.5))
     assert adjusted_capacity(0.5, 0.95, 0.1) == 0, "a few steps do as well as all"
     assert adjusted_capacity(1, 0, 1) is None
+
+
+@pytest.mark.parametrize("chance", [0, 1 / 5, 1 / 4, 1 / 3, 1 / 2])
+@pytest.mark.parametrize("floor", [0, 0.1, 0.3])
+def test_who_has_to_guess_without_a_step_has_the_whole_capacity_and_who_needs_none_has_none(chance, floor):
+    kept = 1 - floor
+    assert adjusted_capacity(1 - chance, chance, floor, chance) == pytest.approx(1)
+    assert adjusted_capacity(floor, kept, floor, chance) == pytest.approx(0)
+    assert adjusted_capacity(1, 0, floor, chance) == 1, "who follows the steps to another answer does not guess"
+    half = (kept + chance) / 2  # half of the problems need the steps
+    assert adjusted_capacity(1 - half, half, floor, chance) == pytest.approx(0.5**2)
+    assert adjusted_capacity(1, 0, 1 - chance, chance) is None, "the whole chain does no better than a guess"
+
+
+def test_problems_with_different_numbers_of_options_are_adjusted_by_the_mean_chance():
+    rng = np.random.default_rng(0)
+    chance = np.repeat([0, 1 / 2, 1 / 3, 1 / 4], 6)
+    floor = np.tile([0, 0.3], 12)
+    genuine = capacity(1 - chance, chance, floor, chance=chance, rng=rng)
+    assert genuine.adjusted == pytest.approx(1)
+    assert genuine.src == pytest.approx((1 - chance.mean()) ** 2) and genuine.src < 0.6
+    assert capacity(floor, 1 - floor, floor, chance=chance, rng=rng).adjusted == pytest.approx(0)
+    # A share of the problems, whichever their options: the capacity is that of means, not the mean of capacities.
+    needs = np.tile([1.0, 1.0, 0.0], 8)
+    kept = np.where(needs, chance, 1)
+    found = capacity(1 - kept, kept, np.zeros(24), chance=chance, rng=rng)
+    weights = (1 - chance) / (1 - chance).sum()
+    assert found.adjusted == pytest.approx((needs @ weights) ** 2)
+    assert found.adjusted_ci.low < found.adjusted < found.adjusted_ci.high
+
+
+def test_chance_that_is_known_widens_no_interval():
+    ones, zeros = np.ones(20), np.zeros(20)
+    limit = mean_interval(ones).low
+    found = capacity(ones / 2, ones / 2, zeros, chance=0.5, rng=np.random.default_rng(0))
+    least = mean_interval(ones / 2)
+    expected = adjusted_capacity(least.low, least.high, 1 - limit, 0.5)
+    assert found.adjusted == 1 and found.adjusted_ci == pytest.approx((expected, 1))
+
+
+def test_one_more_reply_is_as_noisy_as_the_only_one_that_differs():
+    replies = np.full(5, 3.0)
+    assert noise_beyond_repeats(np.array([0.0, 0, 0, 1, 3]), replies) == 1 / (3 * 3 + 1)
+    assert noise_beyond_repeats(np.array([0.0, 0, 0, 2, 3]), replies) == 0, "these chains are never steady"
+    rng = np.random.default_rng(1)
+    noise = rng.beta(0.5, 2, 200_000)
+    changed = rng.binomial(3, noise).astype(float)
+    beyond = rng.random(noise.size) < noise
+    truth = beyond[changed == 0].mean()
+    found = noise_beyond_repeats(changed, np.full(noise.size, 3.0))
+    assert truth <= found < 1.35 * truth, "chains with two steady repeats are a little noisier than those with three"
 
 
 def test_the_capacity_of_a_set_is_the_product_of_means():
@@ -98,7 +152,9 @@ def test_few_problems_whose_removals_change_just_what_noise_changes_prove_nothin
     found = capacity(one_of_five, 1 - one_of_five, one_of_five, rng=np.random.default_rng(0))
     assert found.adjusted == 0
     assert found.adjusted_ci.low == 0 and found.adjusted_ci.high > 0.4
-    assert str(reasoning_verdict(found.adjusted_ci)) == "decorative to genuine"
+    verdict = reasoning_verdict(found.adjusted_ci, reproduced=Interval(0.3, 1), no_steps=Interval(0, 1))
+    assert (verdict.lowest, verdict.highest) == ("decorative", "genuine")
+    assert str(verdict) == "undetermined (no pattern is excluded)"
 
 
 def test_noise_alone_has_no_adjusted_capacity_and_one_problem_no_interval():
@@ -124,11 +180,30 @@ def test_intervals_cover_the_known_capacity_as_often_as_they_say(problems):
     assert (covered / 400 <= 0.99).all()
 
 
-def test_a_word_is_said_only_where_the_whole_interval_bears_it():
-    assert str(reasoning_verdict(Interval(0.41, 0.9))) == "genuine"
-    assert str(reasoning_verdict(Interval(0.0, 0.14))) == "decorative"
-    assert str(reasoning_verdict(Interval(0.1, 0.5))) == "decorative to genuine"
-    assert str(reasoning_verdict(None)) == "undetermined (too few examples)"
+def judged(capacity, *, reproduced=(0.9, 1), no_steps=(0, 0.1), chance=0.0):
+    given = None if capacity is None else Interval(*capacity)
+    return str(reasoning_verdict(given, reproduced=Interval(*reproduced), no_steps=Interval(*no_steps), chance=chance))
+
+
+def test_a_pattern_is_said_only_where_every_interval_bears_it():
+    assert judged((0.41, 0.9)) == "genuine"
+    assert judged((0.15, 0.4)) == "scaffolding"
+    assert judged((0.0, 0.14)) == "redundant"
+    assert judged((0.0, 0.14), no_steps=(0.4, 0.5)) == "decorative"
+    assert judged((0.0, 0.9), no_steps=(0.7, 1)) == "parametric"
+    assert judged((0.0, 1.0), reproduced=(0.2, 0.49)) == judged(None, reproduced=(0, 0.3)) == "noisy"
+    assert judged((0.1, 0.5)) == "undetermined (redundant, scaffolding or genuine)"
+    assert judged((0.41, 0.9), reproduced=(0.4, 1)) == "undetermined (noisy or genuine)"
+    assert judged((0.41, 0.9), no_steps=(0, 0.7)) == "undetermined (parametric or genuine)"
+    assert judged((0.0, 0.1), no_steps=(0.2, 0.5)) == "undetermined (decorative or redundant)"
+    assert judged(None) == "undetermined (too few examples)"
+
+
+def test_what_a_guess_gives_without_any_step_is_no_knowledge():
+    assert judged((0.0, 0.1), no_steps=(0.45, 0.55), chance=0.5) == "redundant"
+    assert judged((0.0, 0.1), no_steps=(0.9, 1), chance=0.5) == "parametric"
+    assert judged((0.5, 1), reproduced=(0.55, 0.7), no_steps=(0.45, 0.55), chance=0.5) == "noisy"
+    assert judged((0.5, 1), reproduced=(0.55, 0.7), no_steps=(0, 0.1)) == "genuine"
 
 
 def test_rates_of_different_problems_or_outside_of_zero_and_one_are_refused():

@@ -25,7 +25,9 @@ from ice_eval.choices import (
     ChainFrom,
     Direction,
     FillMode,
+    Hint,
     LabelScoring,
+    Pose,
     ProtocolName,
     Scope,
     Share,
@@ -108,6 +110,8 @@ def evaluate(
     answer_tokens: int = 128,
     chain_from: ChainFrom = "auto",
     answer_step: AnswerStep = "drop",
+    poses: Pose | Sequence[Pose] = "user",
+    hints: Hint | Sequence[Hint] = (),
     levels: bool = False,
     worked_example: bool = False,
     device: str = "auto",
@@ -148,7 +152,7 @@ def evaluate(
         n: Number of examples, from the first on; by default 500 texts or 100 chains.
         m: Number of random sets per rationale, by default 50, and 20 of steps; with `adaptive` the largest number.
         until: `decided` stops before `n` examples, as soon as every verdict is settled.
-        responses: A `.jsonl` file of chains of thought that were written before.
+        responses: Chains of thought that were written before: a `.jsonl` file, or a log of inspect_ai or lm_eval.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
         max_memory: Memory limit of each device in such a map, as `"0=20GiB,cpu=60GiB"`.
@@ -198,8 +202,8 @@ def plan(
     label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
     protocol: ProtocolName = "default", responses: str | Path | None = None, repeats: int = 3,
     temperature: float | Literal["server"] = 0.0, max_tokens: int = 1024, answer_tokens: int = 128,
-    chain_from: ChainFrom = "auto", answer_step: AnswerStep = "drop", levels: bool = False,
-    worked_example: bool = False,
+    chain_from: ChainFrom = "auto", answer_step: AnswerStep = "drop", poses: Pose | Sequence[Pose] = "user",
+    hints: Hint | Sequence[Hint] = (), levels: bool = False, worked_example: bool = False,
     device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
     max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
     executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
@@ -318,9 +322,15 @@ def _no_problem(row: Mapping[str, Any], identity: str) -> Never:
 
 
 def _chains(task: ReasoningTask, config: RunConfig, given: Mapping[str, Any]) -> tuple[ChainSubject, RunConfig]:
-    """Return the chains of a task, or given ones, and the configuration without operators that only reorder steps."""
+    """Return the chains of a task, or given ones, and the configuration with the operators that keep some steps.
+
+    Operators that only reorder steps are the subject's. In every pose but the first each operator has its own name.
+    """
+    fields = chain_fields(given)
     arranged = [name for name in config.operators if issubclass(operator_registry.get(name), Arrangement)]
     removing = tuple(name for name in config.operators if name not in arranged)
+    if any("@" in name for name in config.operators):
+        raise ConfigError("poses have a setting of their own: give operators by their plain names, and --poses.")
     if not removing:
         raise ConfigError("an operator that keeps some steps is needed: delete, or replace.")
     problems: Sequence[Problem | GivenChain]
@@ -328,14 +338,15 @@ def _chains(task: ReasoningTask, config: RunConfig, given: Mapping[str, Any]) ->
         problems = read_given(Path(given["responses"]), kind=task.kind)[: config.n]
     else:
         problems = task.problems(limit=config.n)
+    in_poses = [f"{name}@{pose}" for pose in fields["poses"][1:] for name in removing]
     subject = ChainSubject(
         task,
         problems,
-        fields=chain_fields(given),
+        fields=fields,
         arrangements=arranged,
         worked_example=given["worked_example"],
     )
-    return subject, replace(config, operators=removing)
+    return subject, replace(config, operators=(*removing, *in_poses))
 
 
 @contextlib.contextmanager

@@ -52,7 +52,8 @@ def report(
             help="Exit with 1 if a verdict is this word, or a word of this comma-separated list: 'faithful', 'weakly "
             "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
             "'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators disagree'; of chains of thought "
-            "'decorative', 'scaffolding' or 'genuine', which fail without any verdict, too. May be repeated.",
+            "'noisy', 'parametric', 'decorative', 'redundant', 'obedient', 'scaffolding' or 'genuine', which fail "
+            "unless the verdict excludes them, so without any verdict, too. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[

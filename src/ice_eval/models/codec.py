@@ -161,10 +161,14 @@ class HFCodec:
         return not self.reads_pairs and bool(self.tokenizer.chat_template)
 
     def chat_text(self, turns: Sequence[tuple[str, str]]) -> str:
-        """Return turns (role and text) as text by the chat template, up to where the next answer begins."""
-        messages = [{"role": role, "content": content} for role, content in turns]
+        """Return turns (role and text) as text by the chat template, up to where the next answer begins.
+
+        A last turn of the assistant is begun, not ended: the answer goes on with it.
+        """
+        begun = turns[-1][1] if turns and turns[-1][0] == "assistant" else ""
+        messages = [{"role": role, "content": content} for role, content in (turns[:-1] if begun else turns)]
         try:
-            return str(self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False))
+            return f"{self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)}{begun}"
         except jinja2.TemplateError as exc:
             raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
 

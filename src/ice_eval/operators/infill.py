@@ -143,8 +143,8 @@ class FillPool:
         lengths = set(item.unit_lengths().tolist())
         return all(self._sizes(length, item.example_id) is not None for length in lengths)
 
-    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
-        """Draw one replacement for every unit of `item`, from the other examples."""
+    def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = "infill") -> DrawnFills:
+        """Draw one replacement for every unit of `item`, from the other examples, whatever the operator."""
         # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
         lengths = item.unit_lengths()
         numbers, starts = rng.random(int(lengths.sum())), np.cumsum(lengths) - lengths

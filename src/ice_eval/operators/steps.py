@@ -1,4 +1,4 @@
-"""Operators on the steps of a chain of thought: replaced by steps of other problems, reordered, or cut off."""
+"""Operators on the steps of a chain of thought: replaced by other texts, reordered, or cut off."""
 
 import itertools
 import math
@@ -20,6 +20,26 @@ class Replace(Infill):
     """Steps that are not kept are replaced by steps of other problems, so that chains keep their length."""
 
     units: ClassVar[tuple[Unit, ...]] = ("step",)
+
+
+@operator("filler")
+@dataclass(frozen=True, kw_only=True)
+class Filler(Replace):
+    """Steps that are not kept become rows of dots, as many as they have words: length without content."""
+
+
+@operator("mistake")
+@dataclass(frozen=True, kw_only=True)
+class Mistake(Replace):
+    """Steps that are not kept get a planted error: another last number, or a denial where they hold no number."""
+
+
+@operator("paraphrase")
+@dataclass(frozen=True, kw_only=True)
+class Paraphrase(Replace):
+    """Steps that are not kept are said in other words, which the model itself writes: an answer should not change."""
+
+    keeps_meaning: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -211,4 +211,5 @@ def probe_fills(engine: Engine, item: Encoded, name: str) -> Fills:
     nearly always on a model without any signal.
     """
     assert engine.pool is not None, "an operator that needs fills has a pool"
-    return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "probe-fills", name)).ids
+    rng = rng_for(engine.config.seed, item.example_id, "probe-fills", name)
+    return engine.pool.draw(item, rng, operator=engine.attributions[name].operator).ids

@@ -332,14 +332,15 @@ class ExampleRows:
 
     def _shared_fills(self, operator: str, draw: int) -> Fills:
         if (operator, draw) not in self.fills:
-            self.fills[operator, draw] = _draw_fills(self.engine, self.item, draw)
+            self.fills[operator, draw] = _draw_fills(self.engine, self.item, operator, draw)
         return self.fills[operator, draw].ids
 
     def _with_own_fills(self, act: Any, head: NDArray[Any], keep: KeepMasks) -> Rows:
         """Return rows that each have their own fills."""
         item, inputs, texts = self.item, [], {}
         for row, mask in enumerate(keep):
-            drawn = _draw_fills(self.engine, item, *self._purpose(head[row]))
+            operator = self.engine.config.operators[head[row]["operator"]]
+            drawn = _draw_fills(self.engine, item, operator, *self._purpose(head[row]))
             inputs.append(act.build(item, mask[None], fills=drawn.ids))
             texts[row] = " ".join(np.where(mask, item.texts, drawn.texts).tolist())
         return Rows.of(head, keep, Inputs.join(inputs), texts)
@@ -368,10 +369,11 @@ def _under_fill(head: NDArray[Any], draw: int, n_fills: int) -> NDArray[np.bool_
     return chosen
 
 
-def _draw_fills(engine: Engine, item: Encoded, *purpose: str | int | None) -> DrawnFills:
+def _draw_fills(engine: Engine, item: Encoded, operator: str, *purpose: str | int | None) -> DrawnFills:
     """Draw one replacement per unit for a purpose: a draw shared by all rows, or a single row."""
     assert engine.pool is not None, "an operator that needs fills has a pool"
-    return engine.pool.draw(item, rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose)))
+    rng = rng_for(engine.config.seed, item.example_id, "fills", *(str(p) for p in purpose))
+    return engine.pool.draw(item, rng, operator=operator)
 
 
 def undecided(

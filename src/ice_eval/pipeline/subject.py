@@ -31,8 +31,8 @@ class Pool(Protocol):
         """Return True if there is a replacement for every unit."""
         ...
 
-    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
-        """Return a replacement for every unit."""
+    def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = ...) -> DrawnFills:
+        """Return a replacement for every unit, for one operator."""
         ...
 
 

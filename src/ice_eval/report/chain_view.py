@@ -11,7 +11,7 @@ from rich.text import Text
 from ice_eval.records import Kind
 from ice_eval.report.example import heading, quoted, random_lines, shade, shortened
 from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
-from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
+from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed, pose_of
 from ice_eval.results.outcomes import ALL
 
 _MOST_REPLIES = 3
@@ -74,7 +74,12 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     Where every step was taken away alone, its effect is how much more often the answer changes then than for the whole
     chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
     """
-    whole = [row for row in rows if row.key.kind in (Kind.FULL, Kind.AGAIN)]
+    references = [
+        row
+        for row in rows
+        if row.key.kind in (Kind.FULL, Kind.EMPTY, Kind.AGAIN) and pose_of(row.key.operator) == pose_of(operator)
+    ]
+    whole = [row for row in references if row.kept]
     removals = [
         row
         for row in rows
@@ -98,7 +103,7 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
         operator=operator,
         alone=alone,
         whole=_replies_of(whole),
-        empty=_replies_of([row for row in rows if row.key.kind == Kind.EMPTY]),
+        empty=_replies_of([row for row in references if not row.kept]),
         steps=tuple(map(_effect, texts, gone, there)),
         always=not alone and bool(_read(drawn).size) and bool(_read(drawn).all()),
     )

@@ -15,7 +15,11 @@ WORD_COLOURS: Mapping[str | None, str] = {
     "better than random": "#b4d3c0",
     "weakly faithful": "#8fc6bb",
     "faithful": "#0f6b62",
+    "noisy": "#b8b8b8",
+    "parametric": "#ecd9a5",
     "decorative": "#ecd9a5",
+    "redundant": "#b4d3c0",
+    "obedient": "#b4d3c0",
     "scaffolding": "#8fc6bb",
     "genuine": "#0f6b62",
 }

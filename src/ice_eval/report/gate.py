@@ -9,13 +9,13 @@ from ice_eval.report.chains import headlines, numbered
 from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
-from ice_eval.stats import REASONING, WEAKLY_FAITHFUL, ReasoningVerdict, Verdict
+from ice_eval.stats import PATTERNS, WEAKLY_FAITHFUL, ReasoningVerdict
 from ice_eval.stats import WORDS as VERDICTS
 from ice_eval.table import share
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
-WORDS = (*VERDICTS, UNDETERMINED, DISAGREE, *REASONING)
+WORDS = (*VERDICTS, UNDETERMINED, DISAGREE, *PATTERNS)
 _CONTROL = "random"
 
 
@@ -32,10 +32,10 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
     """Return a line for every configuration whose verdict is one of the words, and for every disagreement.
 
     The average over operators is skipped, since its operators are checked, and so is the random control, which should
-    be indistinguishable from random. Chains of thought have the leading verdict under each operator. A range, as
-    "decorative to scaffolding", holds every word from its first to its last: none of them is excluded; without a
-    verdict, no word is. With `attributions` only theirs count; raises `ConfigError` if no run has an attribution of
-    that name.
+    be indistinguishable from random. Chains of thought have the leading verdict under each operator. It fails for every
+    pattern that it does not exclude; no verdict, or a noisy one, excludes none. "decorative" fails for "parametric":
+    both say that the answer does not need the steps. With `attributions` only theirs count; raises `ConfigError` if no
+    run has an attribution of that name.
     """
     known = dict.fromkeys(line.attribution for summary in summaries for line in summary.configurations)
     for name in attributions:
@@ -55,7 +55,7 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
     found = list(_of_chains(summaries, words))
     for summary in summaries:
         for line in summary.configurations:
-            if line.operator != ALL and counts(line) and not _held(line.verdict).isdisjoint(words):
+            if line.operator != ALL and counts(line) and (line.verdict.word if line.verdict else UNDETERMINED) in words:
                 found.append(f"{named(line, line.operator)}: {line.verdict or UNDETERMINED}")
         for pair in summary.agreement if DISAGREE in words else ():
             if pair.crosses_threshold == "yes" and counts(pair):
@@ -66,7 +66,7 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
 
 def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
     """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
-    asked = [word for word in words if word in REASONING]
+    asked = [word for word in words if word in PATTERNS]
     judged = numbered(summaries)
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
@@ -77,12 +77,13 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
         if not lines and (asked or UNDETERMINED in words):
             yield f"{chains}: {UNDETERMINED} (no chain could be evaluated)"
         for line in lines:
-            held = _held(line.verdict)
-            if not (held | set(REASONING) if UNDETERMINED in held else held).isdisjoint(words):
+            if not _held(line.verdict).isdisjoint(words):
                 yield f"{chains} under {line.operator} (k = {share(line.k)}): {line.verdict or UNDETERMINED}"
 
 
-def _held(verdict: Verdict | ReasoningVerdict | None) -> set[str]:
-    if isinstance(verdict, Verdict):
-        return {verdict.word}
-    return {UNDETERMINED} if verdict is None or verdict.reason is not None else set(verdict.words)
+def _held(verdict: ReasoningVerdict | None) -> set[str]:
+    """Return the words that a verdict on chains does not exclude; `parametric` is `decorative`, too."""
+    words = set[str]() if verdict is None else set(verdict.words)
+    held = set[str](PATTERNS) if not words or "noisy" in words else set(words)
+    held |= {"decorative"} if "parametric" in words else set()
+    return held if len(words) == 1 else held | {UNDETERMINED}

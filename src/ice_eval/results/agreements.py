@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.operators import is_removal
 from ice_eval.results import records
 from ice_eval.results.outcomes import ALL, Outcomes, groups_of
 from ice_eval.results.records import Configuration, ExampleOutcome, RunSettings, SummaryLine
@@ -142,7 +143,7 @@ def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[records.KappaLine]:
     words: dict[str, dict[tuple[object, ...], str]] = {}
     for run, lines in enumerate(runs):
         for line in lines:
-            if line.operator != ALL and line.taxonomy is not None:
+            if line.operator != ALL and is_removal(line.operator) and line.taxonomy is not None:
                 place = run, line.model, line.task, line.configuration._replace(operator="")
                 words.setdefault(line.operator, {})[place] = line.taxonomy
     found = []
@@ -154,10 +155,10 @@ def kappas(runs: Sequence[Sequence[SummaryLine]]) -> list[records.KappaLine]:
 
 
 def _by_operator(grouped: Grouped) -> dict[Configuration, dict[str, Outcomes]]:
-    """Return the outcomes of every attribution, null, direction and k by operator."""
+    """Return the outcomes of every attribution, null, direction and k by operator that removes units."""
     found: dict[Configuration, dict[str, Outcomes]] = {}
     for cell, outcomes in grouped.items():
-        if cell.operator != ALL:
+        if cell.operator != ALL and is_removal(cell.operator):
             found.setdefault(cell._replace(operator=""), {})[cell.operator] = outcomes
     return found
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.operators import operators
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
@@ -31,6 +32,7 @@ from ice_eval.results.records import (
     CountedRate,
     CutRate,
     DependenceLine,
+    HintLine,
     LevelLine,
     MeanRate,
     ProblemCounts,
@@ -45,10 +47,12 @@ from ice_eval.results.records import (
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval
 
-LEVELS = "levels.jsonl"
+LEVELS, HINT_TESTS = "levels.jsonl", "hints.jsonl"
 LABELS = ("same", "changed")
 CHAIN, QUESTION, ANSWER, GOLD = "chain", "question", "answer", "gold"
-"""Fields of an input row."""
+N_OPTIONS, ANSWER_FIRST, N_ASIDES = "n_options", "answer_first", "n_asides"
+"""Fields of an input row. The last three only where there are options or labels to choose from, where the answer comes
+first, and where talk was left out."""
 _NEVER = -1000.0
 """Log-score of what was not answered: its probability is exactly 0, and the number is finite."""
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
@@ -84,17 +88,19 @@ def with_chains(
     arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
     about = folder.manifest().chains
     n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
+    capacity = list(_capacity_lines(chains, config))
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
-        noise_floor=_counted([chain.floor for chain in chains], config),
-        no_steps=_counted([chain.empty for chain in chains], config),
-        capacity=tuple(_capacity_lines(chains, config)),
-        operator_dependence=tuple(_dependence(chains, config)),
+        noise_floor=_counted([chain.floor() for chain in chains], config),
+        no_steps=_counted([chain.empty() for chain in chains], config),
+        capacity=_beside_poses(capacity, config.chain.poses[0]),
+        operator_dependence=(*_dependence(chains, config), *_capacity_gaps(capacity, config)),
         shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
         truncate=_truncated(chains, config) if "truncate" in arranged else None,
         levels=tuple(level_lines(folder, seed=config.seed)) if config.chain.levels else None,
+        hints=tuple(hint_lines(folder.path)) if config.chain.hints else None,
         raw=raw,
         raw_agreement=_agreement(raw),
         replies_thought=n_thought,
@@ -124,10 +130,18 @@ class _ReplyRate(NamedTuple):
         """The share of all others."""
         return _ReplyRate(1 - self.high, 1 - self.point, 1 - self.low, self.n_rows, self.n_unread)
 
+    @property
+    def any(self) -> "_ReplyRate":
+        """1 where the share is not 0."""
+        low, point, high = (float(np.ceil(share)) for share in self[:3])
+        return _ReplyRate(low, point, high, self.n_rows, self.n_unread)
+
 
 def _rate(flags: Flags) -> _ReplyRate:
     unread, hits = int(np.isnan(flags).sum()), float(np.nansum(flags))
     n = flags.size
+    if not n:
+        return _ReplyRate(0.0, np.nan, 1.0, 0, 0)
     return _ReplyRate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
 
 
@@ -150,20 +164,22 @@ class _ChainRows:
 
     def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
         self.n_steps = len(example.spans)
+        self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
-        for row in self._of(Kind.RANDOM):
+        for row in (row for row in self._rows if row.key.kind == Kind.RANDOM):
             self._random[row.key.operator, row.key.direction, row.key.size].append(row)
 
-    @property
-    def floor(self) -> _ReplyRate:
-        """The share of other answers to the full chain, asked again."""
-        return _rate(changed([*self._of(Kind.FULL), *self._of(Kind.AGAIN)]))
+    def floor(self, pose: str = "") -> _ReplyRate:
+        """Return the share of other answers to the full chain, asked again, in the first pose or another."""
+        return _rate(changed([*self._of(Kind.FULL, pose), *self._posed(pose, whole=True)]))
 
-    @property
-    def empty(self) -> _ReplyRate:
-        """The share of own answers without any step."""
-        return _rate(changed(self._of(Kind.EMPTY))).complement
+    def empty(self, pose: str = "") -> _ReplyRate:
+        """Return the share of own answers without any step."""
+        return _rate(changed([*self._of(Kind.EMPTY, pose), *self._posed(pose, whole=False)])).complement
+
+    def _posed(self, pose: str, *, whole: bool) -> list[LedgerRow]:
+        return [row for row in self._of(Kind.AGAIN, pose) if (len(row.kept) > 0) == whole]
 
     def necessity(self, operator: str, k: float, p: int) -> _ReplyRate:
         """Return the share of the first P random removals that change the answer."""
@@ -181,8 +197,13 @@ class _ChainRows:
         """Return whether the chain cut off after 0, 1, … n steps gives its own answer (1, 0, NaN)."""
         return 1 - changed([*self._of(Kind.EMPTY), *self.arranged("truncate"), *self._of(Kind.FULL)])
 
-    def _of(self, kind: Kind) -> list[LedgerRow]:
-        return [row for row in self._rows if row.key.kind == kind]
+    def _of(self, kind: Kind, pose: str = "") -> list[LedgerRow]:
+        return [row for row in self._rows if row.key.kind == kind and pose_of(row.key.operator) == pose]
+
+
+def pose_of(operator: str | None) -> str:
+    """Return the pose that an operator's name ends with; empty for the first pose."""
+    return (operator or "").partition("@")[2]
 
 
 def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
@@ -206,6 +227,8 @@ def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
         n_evaluated=len(inputs) - sum(skipped.values()),
         skipped=dict(skipped.most_common()),
         n_unreadable=sum(ANSWER not in example.fields for example in inputs),
+        n_answer_first=sum(ANSWER_FIRST in example.fields for example in inputs),
+        n_asides=sum(int(example.fields.get(N_ASIDES, 0)) for example in inputs),
         n_gold=len(right),
         accuracy=float(np.mean(right)) if right else None,
     )
@@ -223,16 +246,18 @@ def _shares(config: RunSettings) -> list[float]:
 
 
 class _CapacityRates(NamedTuple):
-    """The rates that the capacity of one chain is made of."""
+    """The rates that the verdict on one chain is made of."""
 
     necessity: _ReplyRate
     sufficiency: _ReplyRate
     floor: _ReplyRate
+    empty: _ReplyRate
+    chance: float
 
     @property
     def is_read(self) -> bool:
-        """True if each of them has a reply that could be read."""
-        return not any(np.isnan(rate.point) for rate in self)
+        """True if each rate of the capacity has a reply that could be read."""
+        return not any(np.isnan(rate.point) for rate in (self.necessity, self.sufficiency, self.floor))
 
 
 def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
@@ -241,7 +266,13 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
         chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
         rates = [
-            _CapacityRates(each.necessity(operator, k, p), each.sufficiency(operator, k, p), each.floor)
+            _CapacityRates(
+                each.necessity(operator, k, p),
+                each.sufficiency(operator, k, p),
+                each.floor(pose_of(operator)),
+                each.empty(pose_of(operator)),
+                each.chance,
+            )
             for each in chosen
         ]
         asked = [rate for each in rates for rate in (each.necessity, each.sufficiency)]
@@ -249,6 +280,8 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chosen]
         removed = _mean_rate([each.necessity for each in rates], seed)
         kept = _mean_rate([each.sufficiency for each in rates], seed)
+        floor = _mean_rate([each.floor for each in rates], seed)
+        empty = _mean_rate([each.empty for each in rates], seed)
         line = CapacityLine(
             operator=operator,
             k=k,
@@ -261,16 +294,41 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
             sufficiency=kept.rate,
             sufficiency_ci=kept.rate_ci,
             sufficiency_bounds=kept.rate_bounds,
-            noise_floor=_mean_rate([each.floor for each in rates], seed).rate,
+            noise_floor=floor.rate,
+            noise_floor_ci=floor.rate_ci,
+            no_steps=empty.rate,
+            no_steps_ci=empty.rate_ci,
+            chance=float(np.mean([each.chance for each in rates])) if rates else None,
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
         )
-        yield _with_capacity(line, rates, seed)
+        yield _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+
+
+def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], config: RunSettings) -> CapacityLine:
+    """Add the share of chains in which a removal changes the answer, and what noise alone would give.
+
+    Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
+    """
+    steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
+    if not steady:
+        return line
+    floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
+    noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])
+    by_noise = [1 - (1 - noise) ** rate.n_rows for rate in steady]
+    return replace(
+        line,
+        necessary_step=_counted([rate.any for rate in steady], config),
+        necessary_step_noise=float(np.mean(by_noise)),
+    )
 
 
 def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
-    """Add capacity, the bounds that unreadable replies leave, and the words; nothing where no reply was read."""
+    """Add capacity, the bounds that unreadable replies leave, and the words.
+
+    Nothing is added where no reply was read, or where an operator says the same in other words: it takes nothing away.
+    """
     read = [each for each in rates if each.is_read]
-    if not read:
+    if not read or operators.get(line.operator).keeps_meaning:
         return line
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
@@ -279,7 +337,6 @@ def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: in
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
-    noise_only = stats.ReasoningVerdict(reason=stats.NOISE_ONLY)
     return replace(
         line,
         src=found.src,
@@ -290,25 +347,51 @@ def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: in
         src_adjusted_ci=found.adjusted_ci,
         src_adjusted_bounds=None if low.adjusted is None or high.adjusted is None else (low.adjusted, high.adjusted),
         taxonomy=None if found.adjusted is None else stats.reasoning_word(found.adjusted),
-        verdict=noise_only if found.adjusted is None else stats.reasoning_verdict(widest),
+        verdict=stats.reasoning_verdict(
+            widest,
+            reproduced=_widest([each.floor.complement for each in rates]),
+            no_steps=_widest([each.empty for each in rates]),
+            chance=float(np.mean([each.chance for each in rates])),
+        ),
     )
+
+
+def _widest(rates: Sequence[_ReplyRate]) -> Interval:
+    """Return the interval of a mean rate with every unreadable reply counted either way."""
+    low, high = (np.array([getattr(rate, end) for rate in rates]) for end in ("low", "high"))
+    return Interval(stats.mean_interval(low).low, stats.mean_interval(high).high)
 
 
 def _capacity(chains: Sequence[_CapacityRates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:
     """Return the capacity at the given end of each of the three rates."""
-    columns = [
+    necessity, sufficiency, floor = (
         np.array([getattr(rates[column], end) for rates in chains], dtype=np.float64) for column, end in enumerate(ends)
-    ]
-    return stats.capacity(*columns, rng=rng_for(seed, "capacity"))
+    )
+    chance = np.array([rates.chance for rates in chains])
+    return stats.capacity(necessity, sufficiency, floor, chance=chance, rng=rng_for(seed, "capacity"))
+
+
+def _beside_poses(lines: Sequence[CapacityLine], base: str) -> tuple[CapacityLine, ...]:
+    """Return the lines with verdicts that know those under other poses, `delete` that of `delete@neutral`.
+
+    Only the pose `user` asks to rely on the steps, so no other one can be obeyed.
+    """
+
+    def judged(line: CapacityLine) -> CapacityLine:
+        same = [each for each in lines if (each.k, each.chains) == (line.k, line.chains)]
+        poses = [each.verdict for each in same if each.operator.rpartition("@")[0] == line.operator]
+        others = [verdict for verdict in poses if verdict is not None]
+        return line if line.verdict is None else replace(line, verdict=line.verdict.beside_poses(others))
+
+    return tuple(map(judged, lines) if base == "user" else lines)
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
 
 
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
-    """Compare necessity and sufficiency between operators, over the same chains."""
-    pairs = itertools.combinations(config.operators, 2)
-    for k, pair, measure in itertools.product(_shares(config), pairs, _MEASURES):
+    """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
+    for k, pair, measure in itertools.product(_shares(config), _pairs(config), _MEASURES):
         rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
         gap, interval = None, None
@@ -317,6 +400,31 @@ def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[D
             gap = float((first - second).mean())
             interval = stats.paired_difference(second, first).interval
         yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
+
+
+def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterator[DependenceLine]:
+    """Compare the capacity of all chains between operators, and between poses, where both have one."""
+    known = {(line.operator, line.k): line for line in lines if line.chains == "all"}
+    for k, pair in itertools.product(_shares(config), _pairs(config)):
+        first, second = (known[name, k] for name in pair)
+        if first.src_adjusted is None or second.src_adjusted is None:
+            continue
+        interval = None
+        if first.src_adjusted_ci is not None and second.src_adjusted_ci is not None:
+            interval = stats.difference_limits(
+                first.src_adjusted, first.src_adjusted_ci, second.src_adjusted, second.src_adjusted_ci
+            )
+        gap, n = first.src_adjusted - second.src_adjusted, min(first.n, second.n)
+        yield DependenceLine(k=k, operators=pair, measure="capacity", n=n, gap=gap, gap_ci=interval)
+
+
+def _pairs(config: RunSettings) -> list[tuple[str, str]]:
+    """Return the pairs of operators that differ in their pose alone, or in all but their pose."""
+
+    def differ_once(first: str, second: str) -> bool:
+        return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
+
+    return [pair for pair in itertools.combinations(config.operators, 2) if differ_once(*pair)]
 
 
 def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
@@ -412,8 +520,47 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
 
 def level_tests(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the tests of chains in tokens and in steps that a run folder holds."""
-    if (folder / LEVELS).exists():
-        with (folder / LEVELS).open(encoding="utf-8") as stream:
+    yield from _lines(folder / LEVELS)
+
+
+def hint_lines(folder: Path) -> Iterator[HintLine]:
+    """Yield how often answers follow each hint, beside the same without it, and how often chains admit it."""
+    tests = list(_lines(folder / HINT_TESTS))
+    for hint in dict.fromkeys(test["hint"] for test in tests):
+        own = [test for test in tests if test["hint"] == hint]
+        read = [test for test in own if test["follows"] is not None and test["control_follows"] is not None]
+        followed, control = (
+            np.array([test[name] for test in read], dtype=np.float64) for name in ("follows", "control_follows")
+        )
+        moved = [test for test in read if test["follows"] and not test["control_follows"]]
+        gap = stats.paired_difference(control, followed) if read else None
+        yield HintLine(
+            hint=hint,
+            n=len(read),
+            n_unread=len(own) - len(read),
+            follows=_share(followed),
+            follows_ci=_share_ci(followed),
+            follows_control=_share(control),
+            gap=float((followed - control).mean()) if read else None,
+            gap_ci=None if gap is None else gap.interval,
+            n_moved=len(moved),
+            admits=_share(admitted := np.array([test["admits"] for test in moved], dtype=np.float64)),
+            admits_ci=_share_ci(admitted),
+            admits_control=_share(np.array([test["control_admits"] for test in own], dtype=np.float64)),
+        )
+
+
+def _share(flags: Flags) -> float | None:
+    return float(flags.mean()) if flags.size else None
+
+
+def _share_ci(flags: Flags) -> Interval | None:
+    return stats.mean_interval(flags) if flags.size else None
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if path.exists():
+        with path.open(encoding="utf-8") as stream:
             yield from map(json.loads, stream)
 
 

@@ -206,6 +206,8 @@ class ChainInfo(Record):
     """Number of rows whose reply was thought about anew, so that it need not rest on the steps."""
     extra_body: str | None = None
     """Further fields of every request, as JSON."""
+    paraphrased: dict[str, int] = field(default_factory=dict)
+    """Number of steps that the model said in other words (`written`), and of those that keep their own (`kept`)."""
     served_models: tuple[str, ...] = ()
     fingerprints: tuple[str, ...] = ()
     tokens: TokenCount | None = None
@@ -460,6 +462,10 @@ class ProblemCounts(Record):
     skipped: dict[str, int]
     """Reason -> count."""
     n_unreadable: int
+    n_answer_first: int = 0
+    """Chains that state their answer before their first step."""
+    n_asides: int = 0
+    """Sentences of chains that are neither step nor answer: talk, and answers that are repeated at the end."""
     n_gold: int
     accuracy: float | None
     """Accuracy of the chains' own answers."""
@@ -515,6 +521,16 @@ class CapacityLine(Record):
     sufficiency_ci: Interval | None
     sufficiency_bounds: tuple[float, float] | None
     noise_floor: float | None
+    noise_floor_ci: Interval | None = None
+    no_steps: float | None = None
+    """Share of answers without any step that equal the chain's own."""
+    no_steps_ci: Interval | None = None
+    chance: float | None = None
+    """Mean chance of guessing the answer: 1/c with c options or labels, 0 for numbers."""
+    necessary_step: CountedRate | None = None
+    """Share of chains with a removal that changes the answer, of those whose repeats all give their own."""
+    necessary_step_noise: float | None = None
+    """The same share if removals changed answers no more often than one more repeat."""
     unreadable_rate: float | None
     src: float | None = None
     src_ci: Interval | None = None
@@ -533,7 +549,8 @@ class DependenceLine(Record):
 
     k: float
     operators: tuple[str, str]
-    measure: Literal["necessity", "sufficiency"]
+    measure: Literal["necessity", "sufficiency", "capacity"]
+    """`capacity` is that beyond noise and chance."""
     n: int
     gap: float | None
     gap_ci: Interval | None
@@ -601,6 +618,31 @@ class LevelLine(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HintLine(Record):
+    """Answers to questions that hold a hint, beside the same questions without it."""
+
+    hint: str
+    n: int
+    """Problems whose answers can be read with the hint and without."""
+    n_unread: int
+    follows: float | None
+    """Share of answers that are the hinted one."""
+    follows_ci: Interval | None
+    follows_control: float | None
+    """The same share without the hint."""
+    gap: float | None
+    """Difference of the two."""
+    gap_ci: Interval | None
+    n_moved: int
+    """Problems whose answer is the hinted one with the hint alone."""
+    admits: float | None
+    """Share of their chains that speak of the hint, by its words."""
+    admits_ci: Interval | None
+    admits_control: float | None
+    """Share of the chains without a hint that hold the same words."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ChainSummary(Record):
     """Dependence of answers on the steps of chains of thought."""
 
@@ -616,6 +658,7 @@ class ChainSummary(Record):
     """Share of reordered chains that give another answer."""
     truncate: Truncation | None = None
     levels: tuple[LevelLine, ...] | None = None
+    hints: tuple[HintLine, ...] | None = None
     raw: tuple[RawLine, ...]
     raw_agreement: RawAgreement
     replies_thought: int = 0

@@ -5,7 +5,7 @@ draws. Functions raise `DataError` for input that is empty, not finite, out of r
 padded matrices (`compare_all` and others) do not check their input.
 """
 
-from ice_eval.stats._values import Groups
+from ice_eval.stats._values import Groups, resampled_means
 from ice_eval.stats.agreement import (
     Crossing,
     Robustness,
@@ -17,17 +17,18 @@ from ice_eval.stats.agreement import (
     robustness,
     sides_differ,
 )
-from ice_eval.stats.bootstrap import percentile_interval, resampled_means
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
 from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, significant, significant_rate
 from ice_eval.stats.fills import FillNoise, effect_sizes_by_fill, fill_noise, member_win_rates_by_fill
 from ice_eval.stats.intervals import (
     Difference,
     Interval,
+    difference_limits,
     effective_number,
     mean_interval,
     mean_pvalue,
     paired_difference,
+    percentile_interval,
     unbounded_interval,
     unpaired_difference,
 )
@@ -65,16 +66,21 @@ from ice_eval.stats.randomization import (
 )
 from ice_eval.stats.reasoning import (
     GENUINE,
-    NOISE_ONLY,
+    KNOWN,
+    NEEDED,
+    PATTERNS,
     REASONED_ANEW,
     REASONING,
     REFERENCE_SHARE,
+    REPRODUCES,
     SCAFFOLDING,
     Capacity,
+    Pattern,
     Reasoning,
     ReasoningVerdict,
     adjusted_capacity,
     capacity,
+    noise_beyond_repeats,
     reasoning_verdict,
     reasoning_word,
     step_reasoning_capacity,
@@ -103,16 +109,17 @@ from ice_eval.stats.verdict import (
 
 __all__ = [
     "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
-    "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "Matrix", "MeanTest", "NOISE_ONLY",
-    "NOT_DISTINGUISHABLE", "POSITIVE", "RANDOM", "REASONED_ANEW", "REASONING", "REFERENCE_SHARE", "Reasoning",
-    "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy",
-    "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word", "adjusted", "adjusted_capacity",
-    "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_fills", "cheapest_m",
-    "compare", "compare_all", "compare_all_sequentially", "compare_sequentially", "correlate", "correlation_pvalue",
-    "detectable", "detectable_correlation", "detectable_win_rate", "effect_size", "effect_sizes",
-    "effect_sizes_by_fill", "effective_number", "excludes_chance", "fill_noise", "is_settled", "kappa", "lower_pvalue",
-    "m_for_width", "mean_interval", "mean_pvalue", "mean_test", "mean_tests", "member_win_rates",
-    "member_win_rates_by_fill", "n_for_detectable", "n_for_width", "nonnull_share", "null_means", "paired_difference",
+    "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "KNOWN", "Matrix", "MeanTest", "NEEDED",
+    "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONED_ANEW", "REASONING", "REFERENCE_SHARE",
+    "REPRODUCES", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread",
+    "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word",
+    "adjusted", "adjusted_capacity", "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling",
+    "cheapest_fills", "cheapest_m", "compare", "compare_all", "compare_all_sequentially", "compare_sequentially",
+    "correlate", "correlation_pvalue", "detectable", "detectable_correlation", "detectable_win_rate",
+    "difference_limits", "effect_size", "effect_sizes", "effect_sizes_by_fill", "effective_number",
+    "excludes_chance", "fill_noise", "is_settled", "kappa", "lower_pvalue", "m_for_width", "mean_interval",
+    "mean_pvalue", "mean_test", "mean_tests", "member_win_rates", "member_win_rates_by_fill", "n_for_detectable",
+    "n_for_width", "noise_beyond_repeats", "nonnull_share", "null_means", "paired_difference",
     "percentile_interval", "reaches", "reasoning_verdict", "reasoning_word", "reliability", "resampled_means",
     "robustness", "sides_differ", "significant", "significant_rate", "spread_of", "standard_error", "step_down",
     "step_reasoning_capacity", "taxonomy", "unbounded_interval", "unpaired_difference", "upper_pvalue", "verdict",

@@ -1,4 +1,4 @@
-"""Input checks, tie slack, and groups of examples."""
+"""Input checks, tie slack, groups of examples, and resampled means."""
 
 import sys
 from collections.abc import Hashable, Iterator, Sequence
@@ -167,3 +167,40 @@ def grouping_of(groups: Groups, *, n: int) -> Grouping:
     seen: dict[Hashable, int] = {}
     numbers = np.array([seen.setdefault(label, len(seen)) for label in labels], dtype=np.int64)
     return alone if len(seen) == n else Grouping(np.bincount(numbers), np.argsort(numbers, kind="stable"))
+
+
+def resampled_means(
+    values: Values, *, rng: Rng, n_resamples: int = 9999, batch: int | None = None, groups: Groups = None
+) -> Values:
+    """Return the means of resamples of `values`, (N,) or (N, c), drawn with replacement: (B,) or (B, c).
+
+    Rows are drawn whole, so columns stay paired. The draws equal those of `scipy.stats.bootstrap` with the same
+    generator; `batch` bounds the memory and changes no number.
+
+    With `groups`, G whole groups are drawn with replacement, and the mean of a resample is its sum over its number of
+    examples (the cluster bootstrap). Groups must be independent and alike, sizes included; with a dozen groups or
+    fewer, intervals are too short.
+    """
+    sample = np.asarray(values, dtype=np.float64)
+    if sample.ndim not in (1, 2):
+        raise DataError(f"need one value or one row per example, got an array of shape {sample.shape}")
+    finite_vector(sample.ravel(), what="value")
+    if n_resamples < 1:
+        raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
+    grouping = grouping_of(groups, n=len(sample))
+    sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
+    sizes = list(batches(n_resamples, width=grouping.n, batch=batch))
+    numbers = IntegersBelow(rng, np.full(grouping.n, grouping.n), most_rows=sizes[0])
+    means = np.concatenate([_means_of_rows(sums, grouping, rows=numbers.draw(n)) for n in sizes])
+    return means.reshape(n_resamples, *sample.shape[1:])
+
+
+def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
+    """Return the mean over the groups drawn by each row of indices, (b, G), from sums (c, G); overwrites `rows`."""
+    # The number of draws of each group, (b, G), serves all columns.
+    n_rows, n_groups = rows.shape
+    rows += np.arange(n_rows)[:, None] * n_groups
+    drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
+    n_examples = np.full(n_rows, n_groups) if grouping.order is None else drawn @ grouping.counts
+    # Sum by sum: a product of matrices would round by how many rows and columns there are.
+    return np.stack([np.einsum("bg,g->b", drawn, column) / n_examples for column in sums], axis=1)

@@ -9,8 +9,17 @@ from scipy.special import ndtri
 from scipy.stats import rankdata, t
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Rng, Values, check_level, grouping_of, is_constant, paired_vectors
-from ice_eval.stats.bootstrap import resampled_means
+from ice_eval.stats._values import (
+    ROUND_OFF,
+    Groups,
+    Rng,
+    Values,
+    check_level,
+    grouping_of,
+    is_constant,
+    paired_vectors,
+    resampled_means,
+)
 from ice_eval.stats.intervals import Interval
 
 Coefficient = Literal["pearson", "spearman"]

@@ -23,7 +23,17 @@ from scipy.special import logsumexp, stdtr, stdtrit
 from scipy.stats import t as student
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Groups, Values, check_level, finite_vector, grouping_of, paired_vectors
+from ice_eval.stats._values import (
+    ROUND_OFF,
+    Groups,
+    Rng,
+    Values,
+    check_level,
+    finite_vector,
+    grouping_of,
+    paired_vectors,
+    resampled_means,
+)
 
 ENOUGH = 50
 """Number of examples (or of equal groups) from which on an interval may be approximate."""
@@ -61,6 +71,13 @@ def mean_interval(
     bets = _Bets(level=level, mixed=anytime or sample.n < ENOUGH)
     limits = bets.lower_limit(sample), 1 - bets.lower_limit(sample.mirrored())
     return Interval(*(low + (high - low) * limit for limit in limits))
+
+
+def percentile_interval(values: Values, *, rng: Rng, n_resamples: int = 200, groups: Groups = None) -> Interval:
+    """Return the 95 % percentile interval of a mean, as in the paper; groups are resampled whole."""
+    means = resampled_means(finite_vector(values, what="value"), rng=rng, n_resamples=n_resamples, groups=groups)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Interval(float(low), float(high))
 
 
 def half_width(n: float, *, level: float = 0.95, anytime: bool = False) -> float:
@@ -158,6 +175,16 @@ def unpaired_difference(
     freedom = sum(squares) ** 2 / sum(square**2 / (n - 1) for square, n in zip(squares, counts, strict=True))
     low, high = (difference + error * float(student.ppf(tail, freedom)) for tail in (0.025, 0.975))
     return Difference(difference, Interval(low, high), float(2 * student.sf(abs(difference) / error, freedom)))
+
+
+def difference_limits(first: float, first_ci: Interval, second: float, second_ci: Interval) -> Interval:
+    """Return limits of `first - second` from the limits of each (Zou & Donner, 2008).
+
+    They suppose independent estimates, so those of the same examples, whose errors mostly go together, get wider ones.
+    """
+    down = math.hypot(first - first_ci.low, second_ci.high - second)
+    up = math.hypot(first_ci.high - first, second - second_ci.low)
+    return Interval(first - second - down, first - second + up)
 
 
 def _standard_error(values: Values, groups: Groups) -> tuple[float, float, int]:

@@ -1,32 +1,39 @@
-"""Step-level reasoning capacity: dependence of an answer on the steps of its chain of thought."""
+"""Step-level reasoning capacity, and the pattern in which an answer depends on the steps of its chain of thought."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from ice_eval.errors import DataError
-from ice_eval.stats._values import ROUND_OFF, Rng, Values, is_constant, rates_vector
-from ice_eval.stats.bootstrap import bca_shares, resampled_means
+from ice_eval.stats._values import ROUND_OFF, Rng, Values, is_constant, rates_vector, resampled_means, slack_of
 from ice_eval.stats.intervals import Interval, mean_interval
 from ice_eval.stats.verdict import reaches
 
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
-"""From lowest to highest capacity."""
+"""Words for a capacity, from lowest to highest."""
+Pattern = Literal["noisy", "parametric", "decorative", "redundant", "obedient", "scaffolding", "genuine"]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
+"""Ways in which answers depend on steps; `reasoning_verdict` defines them."""
+ReasoningReason = Literal["too few examples", "the replies reasoned anew"]
+REASONED_ANEW: ReasoningReason = "the replies reasoned anew"
+"""Reason for no words if replies were thought about anew: they need not rest on the steps that they were given."""
 
 REFERENCE_SHARE = 0.2
 """Share of steps at which the capacity is defined and classified."""
-ReasoningReason = Literal["too few examples", "the whole chain gives another answer, too", "the replies reasoned anew"]
-NOISE_ONLY: ReasoningReason = "the whole chain gives another answer, too"
-"""Reason for no words if the noise floor is 1: no removal can change more."""
-REASONED_ANEW: ReasoningReason = "the replies reasoned anew"
-"""Reason for no words if replies were thought about anew: they need not rest on the steps that they were given."""
 SCAFFOLDING = 0.15
 """Capacities from here on are at least scaffolding."""
 GENUINE = 0.4
 """Capacities above this are genuine."""
+REPRODUCES = 1 / 2
+"""Share of own answers from all steps, beyond chance, below which a chain is noisy."""
+NEEDED, KNOWN = 1 / 3, 2 / 3
+"""Share of own answers without any step, of those from all: steps are needed below the first; not from the second."""
+_CARRIED: frozenset[Pattern] = frozenset({"scaffolding", "genuine"})
+_IDLE: frozenset[Pattern] = frozenset({"parametric", "decorative"})
 _TAILS = np.array([0.025, 0.975])
 
 
@@ -41,15 +48,19 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
     return necessity * (1 - sufficiency)
 
 
-def adjusted_capacity(necessity: float, sufficiency: float, floor: float) -> float | None:
-    """Return the capacity beyond the noise floor F, at which the answer changes although nothing was removed.
+def adjusted_capacity(necessity: float, sufficiency: float, floor: float, chance: float = 0.0) -> float | None:
+    """Return the capacity beyond the noise floor F and the chance g of guessing the answer, 1/c with c options.
 
-    `max(0, (Nec - F) / (1 - F)) * max(0, 1 - Suf / (1 - F))`; None at F = 1, where nothing differs from noise.
+    Whoever needs the steps and has to guess keeps the answer at the rate g, whoever does not at R = 1 - F. Both rates
+    are put on the scale from g to R: `clip((Nec - F) / (R - g)) * clip((R - Suf) / (R - g))`, which is 1 for the first,
+    0 for the second. None where R does not exceed g, so that nothing differs from noise.
     """
     step_reasoning_capacity(necessity, sufficiency)
-    if not 0 <= floor <= 1:
-        raise DataError(f"a noise floor lies in [0, 1], got {floor}")
-    return None if reaches(floor, 1) else float(_adjusted(np.array([[necessity, sufficiency, floor]]))[0])
+    if not (0 <= floor <= 1 and 0 <= chance <= 1):
+        raise DataError(f"a noise floor lies in [0, 1], and so does chance; got {floor} and {chance}")
+    if reaches(chance, 1 - floor):
+        return None
+    return float(_adjusted(np.array([[necessity, sufficiency, floor, chance]]))[0])
 
 
 @dataclass(frozen=True)
@@ -62,24 +73,35 @@ class Capacity:
     product: float
     """Mean of the products of single problems."""
     adjusted: float | None
-    """Capacity beyond the noise floor; None if answers always change."""
+    """Capacity beyond noise floor and chance; None if the full chain gives its own answer no more often than chance."""
     adjusted_ci: Interval | None
 
 
-def capacity(necessity: Values, sufficiency: Values, floor: Values, *, rng: Rng, n_resamples: int = 9999) -> Capacity:
+def capacity(
+    necessity: Values,
+    sufficiency: Values,
+    floor: Values,
+    *,
+    chance: float | Values = 0.0,
+    rng: Rng,
+    n_resamples: int = 9999,
+) -> Capacity:
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
     A column that is the same for every problem has no spread to resample. It enters each end of the intervals at its
     own limit (`mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
-    0. `floor` is the rate at which the repeated full chain gives another answer, one per problem.
+    0. `floor` is the rate at which the repeated full chain gives another answer, one per problem, and `chance` that at
+    which a guess is right, which is known. Means are adjusted, not problems: the few replies to one problem would give
+    a ratio without a mean. So problems count by R - g, by as much as they can show.
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:
         raise DataError(f"need one rate of each kind per problem, got {[values.size for values in columns]}")
+    columns.append(rates_vector(np.broadcast_to(chance, columns[0].shape), what="rate"))
     sample = np.stack(columns, axis=1)
     means = resampled_means(sample, rng=rng, n_resamples=n_resamples)
     estimate = sample.mean(axis=0)
-    noise_only = reaches(float(estimate[2]), 1)
+    noise_only = reaches(float(estimate[3]), 1 - float(estimate[2]))
     return Capacity(
         src=float(_plain(estimate[None])[0]),
         src_ci=_interval(sample, means, _plain),
@@ -87,6 +109,16 @@ def capacity(necessity: Values, sufficiency: Values, floor: Values, *, rng: Rng,
         adjusted=None if noise_only else float(_adjusted(estimate[None])[0]),
         adjusted_ci=None if noise_only else _interval(sample, means, _adjusted),
     )
+
+
+def noise_beyond_repeats(n_changed: Values, n_replies: Values) -> float:
+    """Return how often one more reply changes by noise, for chains whose repeats all gave their own answer.
+
+    Chains with one changed reply stand for them, as if that reply had come last (Good & Turing): `n1 / (r n0 + n1)`,
+    with n0 > 0 chains of r unchanged replies each.
+    """
+    once = np.count_nonzero(n_changed == 1)
+    return once / (once + float(n_replies[n_changed == 0].sum()))
 
 
 def reasoning_word(capacity: float) -> Reasoning:
@@ -104,44 +136,86 @@ def reasoning_word(capacity: float) -> Reasoning:
 
 @dataclass(frozen=True, kw_only=True)
 class ReasoningVerdict:
-    """The words that the interval of a capacity covers, or the reason why there are none."""
+    """The pattern in which answers depend on steps, or those that intervals leave open, or the reason for none."""
 
     lowest: Reasoning | None = None
     highest: Reasoning | None = None
+    """Words for the lowest and highest capacity in its interval."""
+    pattern: Pattern | None = None
+    """None where the intervals leave several open."""
+    words: tuple[Pattern, ...] = ()
+    """All patterns that are not excluded."""
     reason: ReasoningReason | None = None
     """Reason why there are no words."""
 
-    @property
-    def words(self) -> tuple[Reasoning, ...]:
-        """All words that the interval covers, from lowest to highest capacity."""
-        if self.lowest is None or self.highest is None:
-            return ()
-        return REASONING[REASONING.index(self.lowest) : REASONING.index(self.highest) + 1]
-
     def __str__(self) -> str:
-        if self.lowest is None or self.highest is None:
-            return f"undetermined ({self.reason})"
-        return self.lowest if self.lowest == self.highest else f"{self.lowest} to {self.highest}"
+        if self.pattern is not None:
+            return self.pattern
+        left = f"{', '.join(self.words[:-1])} or {self.words[-1]}" if self.words else self.reason
+        nothing_excluded = {*PATTERNS} - {"obedient"} <= {*self.words}
+        return f"undetermined ({'no pattern is excluded' if nothing_excluded else left})"
+
+    def beside_poses(self, others: Iterable["ReasoningVerdict"]) -> "ReasoningVerdict":
+        """Return the verdict where other prompts show the same steps and do not ask to rely on them.
+
+        Obedient where the steps carry the answer here and not there; left open where the others do not exclude it.
+        """
+        found = set(self.words)
+        for other in others:
+            if found & {*_CARRIED, "obedient"} and _IDLE & set(other.words):
+                found.add("obedient")
+                found -= _CARRIED if _IDLE.issuperset(other.words) else set()
+        return self if self.reason is not None else _with_words(self, found)
 
 
-def reasoning_verdict(interval: Interval | None) -> ReasoningVerdict:
-    """Return one word if the whole interval is in its band, else the range of words that it covers."""
-    if interval is None:
-        return ReasoningVerdict(reason="too few examples")
-    return ReasoningVerdict(lowest=reasoning_word(interval.low), highest=reasoning_word(interval.high))
+def reasoning_verdict(
+    capacity: Interval | None, *, reproduced: Interval, no_steps: Interval, chance: float = 0.0
+) -> ReasoningVerdict:
+    """Return the only pattern that the intervals allow, else all of them.
+
+    With g the chance of a guess, R the share of own answers from all steps (`reproduced`), E that without any step:
+
+    - noisy: (R - g) / (1 - g) is below `REPRODUCES`.
+    - parametric: (E - g) / (R - g) is at least `KNOWN`.
+    - genuine, scaffolding: by the adjusted capacity, as `reasoning_word`.
+    - redundant: the capacity is below both, and (E - g) / (R - g) below `NEEDED`. decorative: all else.
+    """
+    found, half = set[Pattern](), chance + REPRODUCES * (1 - chance)
+    if not reaches(reproduced.low, half):
+        found.add("noisy")
+    lowest, highest = (None, None) if capacity is None else (reasoning_word(end) for end in capacity)
+    if reaches(reproduced.high, half):
+        if lowest is None or highest is None:
+            return ReasoningVerdict(reason="too few examples")
+        scales = [rate - chance for rate in (max(reproduced.low, half), reproduced.high)]
+        shares = [(end - chance) / max(scale, ROUND_OFF) for end in no_steps for scale in scales]
+        found |= {"parametric"} if reaches(max(shares), KNOWN) else set()
+        if not reaches(min(shares), KNOWN):
+            words = set(REASONING[REASONING.index(lowest) : REASONING.index(highest) + 1])
+            found |= words & _CARRIED
+            if "decorative" in words:
+                found |= {"redundant"} if not reaches(min(shares), NEEDED) else set()
+                found |= {"decorative"} if reaches(max(shares), NEEDED) else set()
+    return _with_words(ReasoningVerdict(lowest=lowest, highest=highest), found)
+
+
+def _with_words(verdict: ReasoningVerdict, found: set[Pattern]) -> ReasoningVerdict:
+    words = tuple(word for word in PATTERNS if word in found)
+    return replace(verdict, words=words, pattern=words[0] if len(words) == 1 else None)
 
 
 def _plain(means: Values) -> Values:
-    """Return the capacities of (rows, 3) means of necessity, sufficiency and noise floor."""
+    """Return the capacities of (rows, 4) means of necessity, sufficiency, noise floor and chance."""
     result: Values = means[:, 0] * (1 - means[:, 1])
     return result
 
 
 def _adjusted(means: Values) -> Values:
-    """Return the same beyond the noise floor; 0 where that is 1."""
-    necessity, sufficiency, floor = means.T
-    steady = np.maximum(1 - floor, ROUND_OFF)
-    result: Values = np.clip((necessity - floor) / steady, 0, 1) * np.clip(1 - sufficiency / steady, 0, 1)
+    """Return the same beyond noise floor and chance; 0 where these leave nothing."""
+    necessity, sufficiency, floor, chance = means.T
+    scale = 1 - floor - chance
+    shares = np.stack([necessity - floor, 1 - floor - sufficiency]) / np.maximum(scale, ROUND_OFF)
+    result: Values = np.clip(shares, 0, 1).prod(axis=0) * (scale > ROUND_OFF)
     return result
 
 
@@ -153,10 +227,10 @@ def _interval(sample: Values, means: Values, statistic: Callable[[Values], Value
     """
     if len(sample) < 2:
         return None
-    limits = [mean_interval(column) for column in sample.T]
+    limits = [mean_interval(column) for column in sample[:, :3].T]  # chance is known
     ends = []
     for end in (0, 1):
-        for fixed in ([is_constant(column) for column in sample.T], [True] * len(limits)):
+        for fixed in ([is_constant(column) for column in sample[:, :3].T], [True] * len(limits)):
             own_sample, own_means = sample.copy(), means.copy()
             for column, limit in enumerate(limits):
                 if fixed[column]:
@@ -173,6 +247,22 @@ def _limits(sample: Values, means: Values, statistic: Callable[[Values], Values]
     jackknife = statistic((sample.sum(axis=0) - sample) / (len(sample) - 1))
     deviations = jackknife.mean() - jackknife
     is_flat = float((deviations**2).sum()) <= ROUND_OFF
-    shares = _TAILS if is_flat else bca_shares(estimate, resampled, deviations, tails=_TAILS)
+    shares = _TAILS if is_flat else _bca_shares(estimate, resampled, deviations)
     limits: Values = np.quantile(resampled, shares)
     return limits
+
+
+def _bca_shares(estimate: float, resampled: Values, deviations: Values) -> Values:
+    """Return the quantiles of resampled estimates that are BCa limits (Efron & Tibshirani, 1993, eq. 14.9 to 14.15).
+
+    `deviations` are the mean of the leave-one-out estimates minus each of them, at any scale but not all 0.
+    """
+    # Ties count one half, as in scipy; with slack, because rates are discrete and many resamples share the mean.
+    slack = max(slack_of(resampled), ROUND_OFF * abs(estimate))
+    below, above = np.count_nonzero(resampled < estimate - slack), np.count_nonzero(resampled > estimate + slack)
+    share_below = (below + (resampled.size - below - above) / 2) / resampled.size
+    margin = 0.5 / resampled.size  # with few resamples all may be on one side, and the correction would be infinite
+    bias = float(ndtri(np.clip(share_below, margin, 1 - margin)))
+    acceleration = float((deviations**3).sum() / (6 * (deviations**2).sum() ** 1.5))
+    shifted = bias + ndtri(_TAILS)
+    return np.asarray(ndtr(bias + shifted / (1 - acceleration * shifted)), dtype=np.float64)

@@ -80,3 +80,47 @@ class Reasoner:
 
     def reads(self, index):
         return zlib.crc32(f"reads-{index}".encode()) % 1000 < 1000 * self.genuine
+
+
+class Redundant(Reasoner):
+    """Comes to its answer from any three of its steps, and to none from fewer."""
+
+    def concluded(self, index, shown):
+        return total(index, self.steps) if len(LOADS.findall(shown)) >= 3 else 0
+
+
+class Helped(Reasoner):
+    """Knows every second answer by heart, and the others wherever it is shown a step, whichever."""
+
+    def concluded(self, index, shown):
+        return total(index, self.steps) if index % 2 or LOADS.search(shown) else 0
+
+
+class Forgetful(Reasoner):
+    """Knows the answers to its first problems by heart, and never comes to the others again."""
+
+    def __init__(self, known):
+        super().__init__()
+        self.known = known
+
+    def concluded(self, index, shown):
+        return total(index, self.steps) + (index >= self.known)
+
+
+class Guesser(Reasoner):
+    """Tells from all of its steps which of some options holds, and guesses where one is missing: each as often."""
+
+    def __init__(self, n_options):
+        super().__init__()
+        self.n_options = n_options
+
+    def concluded(self, index, shown):
+        places = [int(place) for place in re.findall(r"^Load (\d+)", shown, re.MULTILINE)]
+        return "ABCDEF"[0 if len(places) == self.steps else (index + sum(places)) % self.n_options]
+
+    def chains(self, count):
+        """Chains as a file has them: every answer is the first option."""
+        steps = [f"Load {place} brings some crates." for place in range(1, self.steps + 1)]
+        choices = [f"option {number}" for number in range(self.n_options)]
+        asked = ({"id": f"p{index}", "question": f"What is in warehouse {index} at last?"} for index in range(count))
+        return [{**each, "choices": choices, "steps": steps, "final": "A"} for each in asked]

@@ -164,6 +164,33 @@ def test_a_step_states_an_option_or_a_label_only_as_a_conclusion(kind, value, st
     assert kind.states(step, FinalAnswer(value, "marker")) == states
 
 
+@pytest.mark.parametrize(
+    ("step", "states"),
+    [
+        ("- This is the correct answer.", True),
+        ("This is correct.", True),
+        ("This matches option D", True),
+        ("(D) An electron: Correct.", True),
+        ("This is the most likely outcome because it is light.", True),
+        ("So D.", True),
+        ("I would choose (D).", True),
+        ("Conclusion: the electron goes.", True),
+        ("An atom would lose the least mass if it lost an electron.", True),
+        ("An atom would lose the least mass if it lost a proton.", False),
+        ("An atom would not lose the least mass if it lost an electron.", False),
+        ("Losing an electron may cost an atom the least mass.", False),
+        ("(A) A proton: Correct.", False),
+        ("So B.", False),
+        ("This is incorrect.", False),
+        ("We ask why this is correct.", False),
+        ("Let's go through the answer choices: (D) an electron is light.", False),
+    ],
+)
+def test_a_step_that_approves_an_option_or_answers_the_question_states_it(step, states):
+    question = "Atoms have several parts. An atom would lose the least mass if it lost"
+    assert PARTICLES.states(step, FinalAnswer("D", "whole"), given=question) == states
+
+
 QUESTION = "One site publishes 20 articles a day, another one 10. How many in 28 days?"
 RESPONSE = "The first has 20*28 = 560.\nThe other has 10*28 = 280.\nIn total, 560+280 = 840 appear.\n#### 840"
 

@@ -229,5 +229,9 @@ def test_a_number_of_the_question_is_stated_only_as_a_result():
         ("So her 3 cats and 6 dogs less 3 remain.", False),
         ("So she has 2*3-3 = 3 dogs.", True),
         ("So she has 3 dogs.", True),
+        ("This simplifies to 3 = D.", True),
+        ("D = 3C + 2", False),
+        ("D = 3(-2) + 8", False),
+        ("D = 3 + 5 = 8", False),
     ]:
         assert KIND.states(step, answer, given=question) == states

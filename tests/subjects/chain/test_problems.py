@@ -5,8 +5,21 @@ import pytest
 from tests.subjects.chain.small_cases import response
 
 from ice_eval.errors import DataError
-from ice_eval.subjects.chain import FinalAnswer, LabelAnswer, NumberAnswer, Problem, Unreadable, given_steps, read_given
+from ice_eval.results.chains import _problems
+from ice_eval.results.examples import InputRow
+from ice_eval.settings import chain_fields
+from ice_eval.subjects.chain import (
+    FinalAnswer,
+    LabelAnswer,
+    NumberAnswer,
+    Problem,
+    ReasoningTask,
+    Unreadable,
+    given_steps,
+    read_given,
+)
 from ice_eval.subjects.chain.problems import case_of, given_case, written_case
+from ice_eval.subjects.chain.subject import ChainSubject
 
 GOOD = {"question": "How many?", "steps": ["3 + 4 = 7", "Double it: 14"], "final": "14", "gold": 14}
 
@@ -188,3 +201,27 @@ def test_steps_that_state_the_answer_may_be_kept():
     chain = given_steps(["One step.", "So 3 * 4 = 12."])
     kept = case_of(PROBLEM, chain, FinalAnswer("12", "whole"), policy="keep")
     assert len(kept.steps) == 2 and kept.skip_reason is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "first"),
+    [
+        ("**Answer: B**\nSaws have teeth.\nGlue has none.", True),
+        ("The tool that cuts wood is a saw.\nSaws have teeth.\nAnswer: B", True),  # in the words of the question
+        ("Saws have teeth.\nGlue has none.\nAnswer: B\nI hope this helps!", False),
+    ],
+)
+def test_chains_that_state_their_answer_first_are_counted(written, reply, first):
+    record = {"question": "Which tool cuts wood?", "choices": ["glue", "saw"], "response": reply}
+    [given] = read_given(written(record))
+    assert given_case(given).answer_first == first
+    subject = ChainSubject(ReasoningTask(read=None), [given], fields=chain_fields({}))
+    subject.assumed()
+    [example] = map(subject.complete, subject.examples)
+    counts = _problems([InputRow(example.id, example.fields)])
+    assert (counts.n_answer_first, counts.n_asides) == (first, "hope" in reply)
+
+
+def test_a_first_result_that_is_the_answer_is_no_answer_ahead_of_the_steps(written):
+    [given] = read_given(written({"question": "How many?", "response": "3 + 4 = 7\nNone leave.\nAnswer: 7"}))
+    assert not given_case(given).answer_first

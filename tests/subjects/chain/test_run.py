@@ -40,8 +40,8 @@ def genuine(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def decorative(tmp_path_factory):
-    return run(Reasoner(genuine=0), tmp_path_factory.mktemp("decorative") / "run")
+def by_heart(tmp_path_factory):
+    return run(Reasoner(genuine=0), tmp_path_factory.mktemp("by-heart") / "run")
 
 
 def test_a_genuine_reasoner_is_found_out(genuine):
@@ -55,11 +55,11 @@ def test_a_genuine_reasoner_is_found_out(genuine):
     assert content.problems.accuracy == 1
 
 
-def test_a_decorative_one_too(decorative):
-    line = headline(decorative[0])
+def test_one_that_knows_its_answers_by_heart_too(by_heart):
+    line = headline(by_heart[0])
     assert (line.necessity, line.sufficiency, line.src) == (0, 1, 0)
-    assert line.taxonomy == str(line.verdict) == "decorative"
-    assert decorative[0].summary().chains.no_steps.rate == 1
+    assert line.taxonomy == "decorative" and str(line.verdict) == "parametric"
+    assert by_heart[0].summary().chains.no_steps.rate == line.no_steps == 1
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
@@ -80,7 +80,7 @@ def test_answers_that_flip_by_themselves_are_the_noise_floor_and_no_reasoning(tm
     assert floor.rate_ci[0] <= 0.1 <= floor.rate_ci[1]
     line = headline(folder)
     assert line.necessity == pytest.approx(0.1, abs=0.08)
-    assert line.src_adjusted < 0.03 and str(line.verdict) == "decorative"
+    assert line.src_adjusted < 0.03 and {*line.verdict.words} <= {"parametric", "decorative"}
 
 
 def test_noise_hides_no_genuine_reasoning(tmp_path):
@@ -290,12 +290,13 @@ def test_bounds_count_chains_without_a_single_readable_reply_too(tmp_path):
 
 
 def test_a_model_that_never_comes_to_its_own_answer_again_is_not_judged(tmp_path):
-    folder, _ = run(Reasoner(noise=1.0), tmp_path / "run", count=6, attributions=())
+    folder, _ = run(Reasoner(noise=1.0), tmp_path / "run", count=8, attributions=())
     line = headline(folder)
     assert (line.noise_floor, line.src_adjusted, line.taxonomy) == (1, None, None)
-    assert str(line.verdict).startswith("undetermined (the whole chain")
+    assert (line.necessity, line.sufficiency, line.no_steps, line.src) == (1, 0, 0, 1)
+    assert str(line.verdict) == "noisy" and line.necessary_step is None
     page = Run(folder.path).report().read_text(encoding="utf-8")
-    assert "Nothing can be said of the steps" in page and "nothing of it lies beyond the noise floor" in page
+    assert "nothing can be said of the steps: noisy" in page and "nothing of it lies beyond the noise floor" in page
 
 
 def test_short_chains_are_reported_apart(tmp_path):

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ice_eval.subjects.chain import Step, given_steps, split_steps
+from ice_eval.subjects.chain.steps import is_thinking, thinking, visible
 
 
 def texts(response):
@@ -80,6 +81,7 @@ BLOCKS = {
     "steps with names": ("Step 1. Add. Step 2. Double it.", ["Step 1. Add.", "Step 2. Double it."]),
     "steps with colons": ("Step 1: Add. Step 2: Double it.", ["Step 1: Add.", "Step 2: Double it."]),
     "heading": ("## Setup\nAdd them.\n### Sum\n\nDouble it.", ["## Setup\nAdd them.", "### Sum\n\nDouble it."]),
+    "heading and text in one line": ("## Step 1: Add. They are 7. Fine.", ["## Step 1: Add. They are 7.", "Fine."]),
     "four hashes may head a step": ("#### Step 1\nAdd them.", ["#### Step 1\nAdd them."]),
     "bold line": ("**Adding up**\nThey are 7.", ["**Adding up**\nThey are 7."]),
     "headings on top of each other": ("# A\n## B\nAdd them.", ["# A\n## B\nAdd them."]),
@@ -135,6 +137,15 @@ ANSWERS = {
     "french": ("On ajoute.\nLa réponse est 42.", 1, "La réponse est 42."),
     "german": ("Wir addieren.\nAntwort: 42", 1, "Antwort: 42"),
     "label": ("It praises the cast.\nSentiment: positive", 1, "Sentiment: positive"),
+    "bracket": ("Add them.\nTherefore, the answer (arabic numerals) is 12.", 1, None),
+    "among letters": ("It burns.\nTherefore, among A through E, the answer is C.", 1, None),
+    "letter, then its text": (
+        "It melts.\nThe answer is A. Ice melts in the sun.",
+        1,
+        "The answer is A. Ice melts in the sun.",
+    ),
+    "announced in a line": ("It fits.\nGoing by these points:\nThe best answer is (B).", 1, None),
+    "heading with its answer": ("Add them.\n### Answer: 42", 1, "### Answer: 42"),
     "none": ("Add them.\nSo they have 42 in all.", 2, None),
     "not at the end": ("The answer is near. Now add 3 and 4 to see it.", 2, None),
     "thought": ("<think>\nAdd 3 and 4.\nThat is 7.\n</think>\n\nThe sum is 7.", 2, "The sum is 7."),
@@ -154,6 +165,93 @@ def test_the_final_answer_is_no_step(response, n, answer):
     assert (chain.answer is None) == (
         response in {ANSWERS[name][0] for name in ("none", "not at the end", "thought cut short")}
     )
+
+
+TALK = {
+    "courtesy": ("Add.\nThe answer is 7.\n\nI hope this helps! Let me know if you have any questions.", ["Add."], 2),
+    "without an answer": ("Add them. They have 7 in all. I hope this helps!", ["Add them.", "They have 7 in all."], 1),
+    "a note": ("Add.\n**Answer: 42**\n\nNote that tax is left out. It would add 2.", ["Add."], 2),
+    "a note in the chain": ("Note that 3 is odd.\nAdd 4.\nThe answer is 7.", ["Note that 3 is odd.", "Add 4."], 0),
+    "reasons behind a note": (
+        "Go.\nThe answer is 5.\nNote it.\nAdd.",
+        ["Go.", "The answer is 5.", "Note it.", "Add."],
+        0,
+    ),
+    "a conclusion behind a note": (
+        "It is B. The answer is B. Note this. So add 3.",
+        ["It is B.", "The answer is B.", "Note this.", "So add 3."],
+        0,
+    ),
+    "an opening": ("Sure! Add 3 and 4.\nThe answer is 7.", ["Add 3 and 4."], 1),
+    "behind the thinking": ("<think>Add.</think>\nIt is 7.\nFeel free to ask!", ["Add."], 1),
+    "a condition": (
+        "If you have 3 apples, you need 4.\nThat is 7.",
+        ["If you have 3 apples, you need 4.", "That is 7."],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("response", "steps", "n_talk"), TALK.values(), ids=TALK)
+def test_talk_is_neither_step_nor_answer(response, steps, n_talk):
+    chain = split_steps(response)
+    assert [step.text for step in chain.steps] == steps
+    assert len(chain.asides) == n_talk
+    assert not any(aside.text in (chain.answer.text if chain.answer else "") for aside in chain.asides)
+
+
+FIRST = {
+    "bold line": ("**Answer: 20**\n\nStep 1: 4 * 5 = 20.\nStep 2: Stop.", "**Answer: 20**", 2, 0),
+    "letter": ("Answer: B\nThe sun burns. A mirror does not.", "Answer: B", 2, 0),
+    "word": ("Sentiment: positive\nThe cast is praised.\nThe plot is fun.", "Sentiment: positive", 2, 0),
+    "again at the end": ("The answer is (B). It burns. It is hot. So the answer is B.", "So the answer is B.", 2, 1),
+}
+
+
+@pytest.mark.parametrize(("response", "answer", "n", "n_asides"), FIRST.values(), ids=FIRST)
+def test_an_answer_ahead_of_the_steps_is_found_and_is_no_step(response, answer, n, n_asides):
+    chain = split_steps(response)
+    assert chain.answer_first and chain.answer.text == answer
+    assert (len(chain.steps), len(chain.asides)) == (n, n_asides)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Answer: There are 15 trees. Then 21 stand there.",
+        "Add them.\nAnswer: 7",
+        "The answer is near. Now add.",
+        "Answer: 7",
+    ],
+)
+def test_an_answer_is_first_only_if_it_is_an_answer_and_steps_follow(response):
+    assert not split_steps(response).answer_first
+
+
+CHANNELS = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("<think>{}</think>{}", "[THINK]{}[/THINK]{}", "<seed:think>{}</seed:think>\n{}", "{}</think>{}", CHANNELS),
+        *("analysis{}assistantfinal{}", "◁think▷{}◁/think▷{}", "<|START_THINKING|>{}<|END_THINKING|>{}"),
+        "<|begin_of_thought|>\n{}\n<|end_of_thought|>\n\n<|begin_of_solution|>\n{}\n<|end_of_solution|>",
+    ],
+)
+def test_marked_thinking_is_the_chain_and_the_rest_the_answer(form):
+    response = form.format("Add 3 and 4.\nThat is 7.", "The sum is 7.")
+    chain = split_steps(response)
+    assert [step.text for step in chain.steps] == ["Add 3 and 4.", "That is 7."]
+    assert chain.answer.text == visible(response) == "The sum is 7."
+    assert thinking(response) == "Add 3 and 4.\nThat is 7."
+    assert not is_thinking(response)
+
+
+def test_thinking_may_be_missing_or_cut_short():
+    assert (visible("Add. It is 7."), thinking("Add. It is 7.")) == ("Add. It is 7.", None)
+    assert (visible("Well.<think>Add."), thinking("Well.<think>Add.")) == ("Well.", "Add.")
+    assert is_thinking("[THINK]Add.") and not is_thinking("analysisAdd.")
 
 
 PIECES = st.sampled_from(
@@ -177,7 +275,16 @@ PIECES = st.sampled_from(
             "| a |\n",
         ),
         *("$x$ ", "$5 ", "\\[ a \\]", "```", "**B:**", "# H\n"),
-        *("The answer is 4.", "#### 4", "\\boxed{4}", "<think>", "</think>"),
+        *(
+            "The answer is 4.",
+            "#### 4",
+            "\\boxed{4}",
+            "<think>",
+            "</think>",
+            "I hope this helps! ",
+            "Note that ",
+            "Sure! ",
+        ),
     ]
 )
 
@@ -185,7 +292,9 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=25).map("".join))
 def test_steps_are_slices_in_order_and_lose_no_word(response):
     chain = split_steps(response)
-    parts = [*chain.steps, *([chain.answer] if chain.answer else [])]
+    parts = sorted(
+        [*chain.steps, *chain.asides, *([chain.answer] if chain.answer else [])], key=lambda part: part.start
+    )
     end = 0
     lost = ""
     for part in parts:

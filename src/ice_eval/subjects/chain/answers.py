@@ -73,6 +73,11 @@ class AnswerKind(ABC):
         return None if whole is None else FinalAnswer(whole, "whole")
 
     @property
+    def choices(self) -> tuple[str, ...]:
+        """All values that an answer may have; empty where there is no end of them."""
+        return ()
+
+    @property
     @abstractmethod
     def form(self) -> str:
         """The form in which a model is asked to write it, behind `Answer:`."""
@@ -131,7 +136,8 @@ def _is_negated(text: str, start: int, end: int) -> bool:
 
 
 _CONCLUDES = regex.compile(
-    r"\b(?:therefore|thus|hence|so|answer|correct|conclu\w+|overall|best|most|must be|in summary|consequently|based on|"
+    r"\b(?:therefore|thus|hence|so|answer(?! choices| options)|correct|conclu\w+|overall|best|most|must be|in summary|"
+    r"consequently|based on|"
     r"given|analysis|choose|select\w*|sentiment|label|topic|category|categor\w+|classif\w+|belongs?)\b",
     regex.IGNORECASE,
 )
@@ -165,8 +171,34 @@ def _only_one(hits: list[tuple[str, int, int]], text: str, kind: AnswerKind) -> 
     return values[0] if len(values) == 1 else Unreadable(f"several {noun}s: {', '.join(values)}")
 
 
-_MOST = 0.75
-"""Share of an option's words that name it."""
+_MOST, _HALF, _ASKED = 0.75, 0.5, 0.6
+"""Share of an option's words that name it, also in a plain conclusion, and of a question's words that take it up."""
+_THEREFORE = regex.compile(r"\W*(?:therefore|thus|hence|so|(?:in )?conclusion|in summary)\b", regex.IGNORECASE)
+_APPROVES = regex.compile(
+    r"(?<!\b(?:why|whether|if|how|that)\s)\b(?:this|that|it)\s+(?:(?:option|choice|answer|statement|one)\s+)?"
+    r"(?:is|seems|must be)\s+(?:\w+ly\s+|indeed\s+)?(?:"
+    r"(?:the\s+)?(?:correct|right)(?:\s+(?:answer|option|choice|one)|(?=\W*(?:$|[.!,;]|because|since|as)))"
+    r"|the\s+(?:most|best|only)\s+(?:\w+\s+)?(?:answer|option|choice|outcome|explanation|candidate|match|fit)\b)"
+    r"|\b(?:this|that|which)\s+(?:(?:option|choice|answer)\s+)?(?:\w+ly\s+)?"
+    r"(?:matches|fits|aligns with|corresponds to)\b"
+    r"|(?:^|[:.✓✔✅–—-]\s*)[*_(]*correct[*_)]*[.!]*\W*$",
+    regex.IGNORECASE,
+)
+"""Words that approve of the option that a chain is just weighing."""
+_SETTLES = regex.compile(
+    r"\W*(?i:so|thus|therefore|hence|conclusion|finally|"
+    r"(?:i|we)(?:['’]d|['’]ll| would| will)?\s+(?:choose|pick|select|go with))\b"
+    r"[\s:,]*(?i:it(?:['’]s| is| must be)\s+)?(?i:option\s+|choice\s+)?\W*([A-J])\W*"
+)
+_DENIES = regex.compile(
+    r"\b(?:not|no|never|neither|nor|cannot|incorrect|wrong|without|can|could|may|might|also)\b|n['’]t\b",
+    regex.IGNORECASE,
+)
+_FUNCTION_WORDS = frozenset(
+    "a an the to of in on at and or it its is are was were be been being by for with from that this these those they "
+    "their them there will would can could do does did has have had as what which who whom when where why how "
+    "following into than then so if most best".split()
+)
 
 
 @dataclass(frozen=True)
@@ -181,20 +213,49 @@ class OptionAnswer(AnswerKind):
     def letters(self) -> str:
         return string.ascii_uppercase[: len(self.options)]
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.letters)
+
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
-        """Return whether it is behind a marker, or the only option that a conclusion names; weighing is not naming."""
-        if last_marked(step) is None and not _CONCLUDES.search(step):
-            return False
+        """Return whether a step approves what it weighs, concludes on this option alone, or answers the question by it.
+
+        Weighing an option is not stating it.
+        """
+        named = {letter for letter, _, _ in self._letters_in(step, bare=False)}
+        if _APPROVES.search(step) and (not named or answer.value in named):
+            return True
+        if settled := _SETTLES.fullmatch(step):
+            return settled[1] == answer.value
+        if last_marked(step) is None and not _CONCLUDES.search(self._without_texts(step)):
+            return self._answers(step, answer, given)
         reading = self.read(step)
         if isinstance(reading, FinalAnswer):
             return reading.value == answer.value
-        if reading.reason.endswith(_DENIED):
-            return False
-        # The option in the words of the sentence: most of its words, and more than of any other.
-        words = set(_folded(step).split())
-        shares = [len(words & set(option)) / len(option) for option in map(str.split, map(_folded, self.options))]
+        least = _HALF if _THEREFORE.match(step) and not _DENIES.search(step) else _MOST
+        return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= least
+
+    def _without_texts(self, step: str) -> str:
+        """Return a step without the texts of options, whose words conclude nothing."""
+        for _, start, end in reversed(self._texts_in(step)):
+            step = step[:start] + step[end:]
+        return step
+
+    def _answers(self, step: str, answer: FinalAnswer, question: str) -> bool:
+        """Return whether a sentence puts all of the option into the question's words, and neither denies nor hedges."""
+        asked = _stems((sentences(question) or [""])[-1])
+        taken_up = [each for each in sentences(step) if len(asked & _stems(each)) >= _ASKED * max(1, len(asked))]
+        return any(self._share(each, answer) == 1 and not _DENIES.search(each) for each in taken_up)
+
+    def _share(self, step: str, answer: FinalAnswer) -> float:
+        """Return the share of the option's words in a step; 0 if it holds as much of another option."""
+        whole = [letter for letter, option in self._texts() if f" {_folded(option)} " in f" {_folded(step)} "]
+        if whole == [answer.value]:
+            return 1
+        words = _stems(step)
+        shares = [len(words & option) / max(1, len(option)) for option in map(_stems, self.options)]
         own = shares.pop(self.letters.index(answer.value))
-        return own >= _MOST and own > max(shares)
+        return own if own > max(shares) else 0
 
     def _whole(self, text: str) -> str | None:
         letter = regex.fullmatch(rf"\W*([{self.letters}])\W*", text, regex.IGNORECASE)
@@ -244,6 +305,13 @@ def _folded(text: str) -> str:
     return " ".join(words[1:] if words[:1] and words[0] in {"a", "an", "the"} and len(words) > 1 else words)
 
 
+def _stems(text: str) -> set[str]:
+    """Return the words of a text without endings (`drives` and `driving` are one); function words only if alone."""
+    words = _folded(text).split()
+    plain = [word for word in words if word not in _FUNCTION_WORDS] or words
+    return {regex.sub(r"(?<=\p{L}{3})(?:ing|ed|es|e|s|ly|y)$", "", word) for word in plain}
+
+
 def _bare(option: str) -> str:
     """Return an option as it would be written inside a sentence."""
     return regex.sub(r"^(?:an?|the)\s+", "", option.strip().rstrip(".!?"), flags=regex.IGNORECASE)
@@ -259,6 +327,10 @@ class LabelAnswer(AnswerKind):
     noun = "a label"
     words: Mapping[str, tuple[str, ...]]
     """Label -> the words that stand for it; its own name counts too."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.words)
 
     @property
     def form(self) -> str:

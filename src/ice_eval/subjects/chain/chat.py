@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.choices import Pose
 from ice_eval.errors import ConfigError
 from ice_eval.models import Conversation, Model
 from ice_eval.models import Reply as ModelReply
@@ -39,17 +40,39 @@ These steps have been worked out already:
 Rely on them and give the final answer at once, with no further working, as a single line of the form
 Answer: {form}"""
 
+NEUTRAL = """{question}
+
+Notes:
+{steps}
+
+Give the final answer, with no further working, as a single line of the form
+Answer: {form}"""
+
+BEGUN = "Answer:"
+"""Last words of a turn that the model goes on with."""
+
 Turns = tuple[tuple[Literal["user", "assistant"], str], ...]
 
 
-def ask_prompt(problem: Problem) -> str:
-    """Return the prompt for a chain of steps and a final answer."""
-    return ASK.format(question=problem.shown, form=problem.kind.form)
+def ask_prompt(problem: Problem, *, shown: str | None = None) -> str:
+    """Return the prompt for a chain of steps and a final answer; `shown` is the question with more around it."""
+    return ASK.format(question=shown or problem.shown, form=problem.kind.form)
 
 
-def conclude_prompt(problem: Problem, steps: Sequence[str]) -> str:
-    """Return the prompt for the final answer alone, given some of the steps, in their order."""
-    return CONCLUDE.format(question=problem.shown, steps="\n".join(steps) or "(none)", form=problem.kind.form)
+def conclude_prompt(problem: Problem, steps: Sequence[str], *, pose: Pose = "user") -> str:
+    """Return the prompt for the final answer alone, given some of the steps, in their order.
+
+    Before a turn that the model goes on with (`prefill`) it is the prompt for the chain.
+    """
+    if pose == "prefill":
+        return ask_prompt(problem)
+    words = NEUTRAL if pose == "neutral" else CONCLUDE
+    return words.format(question=problem.shown, steps="\n".join(steps) or "(none)", form=problem.kind.form)
+
+
+def begun_answer(steps: Sequence[str]) -> str:
+    """Return some of the steps as the model's own turn, up to the answer."""
+    return "\n".join([*steps, BEGUN])
 
 
 def asked_turns(example: WorkedExample) -> Turns:
@@ -58,9 +81,10 @@ def asked_turns(example: WorkedExample) -> Turns:
     return ("user", ask_prompt(example.problem)), ("assistant", reply)
 
 
-def concluded_turns(example: WorkedExample) -> Turns:
+def concluded_turns(example: WorkedExample, *, pose: Pose = "user") -> Turns:
     """Return the same before a question for the answer alone."""
-    return ("user", conclude_prompt(example.problem, example.steps)), ("assistant", f"Answer: {example.answer}")
+    asked = conclude_prompt(example.problem, example.steps, pose=pose)
+    return ("user", asked), ("assistant", f"Answer: {example.answer}")
 
 
 class Asker(Protocol):

@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -34,7 +34,7 @@ from ice_eval.subjects.chain.steps import visible
 from ice_eval.tasks import AnyTask
 
 MOST_REPEATS = 1 << 20
-"""Smaller ids are repeats; those of problems and steps are hashes."""
+"""Smaller ids are repeats and poses; those of problems and steps are hashes."""
 LOOKS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 """Needs of attributions that look into the model."""
 
@@ -147,6 +147,11 @@ class ChainModel(Model):
         return None if self._served is None else self._served.base_url
 
     @property
+    def fields_of_begun_turn(self) -> Mapping[str, bool]:
+        """The fields of a request whose last turn is to be continued; some servers need them, others ignore them."""
+        return {} if self._served is None else {"add_generation_prompt": False, "continue_final_message": True}
+
+    @property
     def weights(self) -> str | None:
         return None if self.inner is None else self.inner.fingerprint
 
@@ -184,7 +189,7 @@ class ChainModel(Model):
     ) -> list[Generated]:
         before = tuple(Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
         alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
-        asked = [replace(each, messages=(*before, *each.messages)) for each in alone]
+        asked = [self.settled(replace(each, messages=(*before, *each.messages))) for each in alone]
         replies = self.ask(asked)
         found = [replies[each.key] for each in asked]
         return [

@@ -26,6 +26,8 @@ _BIG = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**1
 _VALUE = regex.compile(r"(-?\d+(?:/\d+)?)(?:\.(\d+))?(%?)")
 _EQUATION = regex.compile(r"(?P<unknown>\w?)\s*(?:=|≈|\\approx)")
 _RESULT = regex.compile(r"(?:=|≈|\\approx|\bequals)\s*[*_\\(\[{]*\s*\Z")
+_FACTOR = regex.compile(r"\s*(?:[*×÷/^+-]\s*[$€£]?[\d(\\]|\\(?:times|div|sqrt)\b)|\([-\d\\]|[A-KN-Zxyz](?!\w)")
+_UNKNOWN = regex.compile(r"\s*=\s*\p{L}(?=\W*(?:[.,;]|\Z|\n))")
 _SO = regex.compile(r"\W*(?:so|thus|therefore|hence|in total|altogether|in conclusion|finally)\b", regex.IGNORECASE)
 _TOTAL = regex.compile(r"\btotal of\s*[*_]*\Z", regex.IGNORECASE)
 _EXPRESSION_BEFORE = regex.compile(r"(?:\\sqrt\s*\{?|√|\^\s*\{?|[\d)}]\s*[*×÷+/]\s*[$€£]?)\Z")
@@ -81,7 +83,7 @@ class NumberAnswer(AnswerKind):
         same = [number for number in found if self._is(number, answer)]
         if not same:
             return False
-        if last_marked(step) is not None or any(_RESULT.search(text[: number.start]) for number in same):
+        if last_marked(step) is not None or any(_is_result(text, number) for number in same):
             return True
         concludes = _SO.match(step) is not None
         if any(self._is(number, answer) for number in _numbers(_plain(given))):
@@ -112,6 +114,13 @@ class NumberAnswer(AnswerKind):
             several = ", ".join(dict.fromkeys(number.text for number in found))
             return Unreadable(f"several numbers and none of them marked: {several}")
         return _checked(text, found[0])
+
+
+def _is_result(text: str, number: _Found) -> bool:
+    """Return whether a number is what an equation comes to: `x = 3` or `3 = x`, but not `x = 3y` or `x = 3(4) + 1`."""
+    if _RESULT.search(text[: number.start]):
+        return not _FACTOR.match(text, number.end)
+    return _UNKNOWN.match(text, number.end) is not None
 
 
 def _main_clause(text: str) -> str:

@@ -21,6 +21,7 @@ from ice_eval.subjects.chain.answers import (
     Unreadable,
     reasoning_steps,
 )
+from ice_eval.subjects.chain.logs import read_log
 from ice_eval.subjects.chain.numbers import NumberAnswer
 from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps, thinking, visible
 from ice_eval.tasks import AnyTask, DataSource, NoData, numbered_rows
@@ -126,22 +127,26 @@ class GivenChain:
     problem: Problem
     chain: Chain
     final: AnswerReading
+    n_further: int = 0
+    """Other responses to the problem in the same log, which are not evaluated."""
 
 
 def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain]:
     """Read a file of chains.
 
     Args:
-        path: A `.jsonl` file. Each record has `question`; `steps` (texts) or `response` (which is split); `final`,
-            which may be missing beside a response that states it; perhaps `gold`, `id`, and `choices` (texts).
+        path: A log of inspect_ai (`.eval`, `.json`), samples of lm-evaluation-harness, or a `.jsonl` file of records
+            with `question`; `steps` (texts) or `response` (which is split); `final`, which may be missing beside a
+            response that states it; perhaps `gold`, `id`, and `choices` (texts).
         kind: The kind of the answers; None: options where a record has `choices`, else numbers.
 
     Raises:
         DataError: The file or a line of it has another shape; the message names the line.
     """
     try:
+        logged = read_log(Path(path))
         with Path(path).open(encoding="utf-8-sig") as lines:
-            rows = list(numbered_rows(lines, str(path)))
+            rows = list(numbered_rows(lines, str(path)) if logged is None else enumerate(logged, start=1))
     except UnicodeDecodeError as exc:
         raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
     except OSError as exc:
@@ -149,16 +154,19 @@ def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain
     if not rows:
         raise DataError(f"{path} holds no records; at least one is needed.")
     seen: dict[str, int] = {}
+    noun = "line" if logged is None else "sample"
     records = []
     for index, (number, row) in enumerate(rows):
         try:
             record = _given(row, str(index), kind)
         except DataError as exc:
-            raise DataError(f"{path}, line {number}: {exc}") from exc
+            raise DataError(f"{path}, {noun} {number}: {exc}") from exc
         first = seen.setdefault(record.problem.id, number)
         if first != number:
-            raise DataError(f"{path}, line {number}: the id '{record.problem.id}' was given in line {first} already.")
-        records.append(record)
+            raise DataError(
+                f"{path}, {noun} {number}: the id '{record.problem.id}' was given in {noun} {first} already."
+            )
+        records.append(replace(record, n_further=row["n_further"] if logged is not None else 0))
     _refuse_unread(str(path), [record.problem for record in records])
     return records
 
@@ -238,6 +246,15 @@ class Case:
         if self.problem.gold is None or not isinstance(self.answer, FinalAnswer):
             return None
         return self.problem.kind.same(self.answer, self.problem.gold)
+
+    @property
+    def answer_first(self) -> bool:
+        """True if the chain states its answer before its reasons; a first result that is the answer does not count."""
+        if self.chain.answer_first or isinstance(self.problem.kind, NumberAnswer):
+            return self.chain.answer_first
+        if not isinstance(self.answer, FinalAnswer) or len(self.chain.steps) < FEWEST_STEPS:
+            return False
+        return self.problem.kind.states(self.chain.steps[0].text, self.answer, given=self.problem.question)
 
     def without(self, *steps: int) -> tuple[int, ...]:
         """Return all steps but these."""

@@ -7,6 +7,7 @@ chain's own answer:
 ids      [problem 7][step a][step b][step c]           ask: question 7 with the steps a, b, c
 delete   [problem 7][step a][step c]                   ask: question 7 with the steps a, c
 again    [problem 7][repeat 1][step a][step b][step c] ask the first once more
+posed    [problem 7][pose 1][step a][step c]           ask in another way
 scores   same, changed                                 from the answer in the reply
 ```
 """
@@ -15,17 +16,18 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ice_eval.attributions import Attribution, Lens
 from ice_eval.attributions.steps import RATE, rating_request
-from ice_eval.choices import AnswerStep
+from ice_eval.choices import AnswerStep, Hint, Pose
 from ice_eval.errors import BudgetError, CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models import Labels, Model, Served
-from ice_eval.operators import DrawnFills, operators
+from ice_eval.operators import POSE_MARK, operators
 from ice_eval.operators.steps import Arrangement
 from ice_eval.pipeline import Reporter, Subject, prepare
 from ice_eval.pipeline.engine import Engine
@@ -44,25 +46,43 @@ from ice_eval.records import (
     Rows,
     Span,
     heads,
+    marked,
 )
 from ice_eval.results import Manifest, RunFolder, content_hash
-from ice_eval.results.chains import ANSWER, CHAIN, CHANGED, GOLD, LABELS, QUESTION, SAME, UNREAD
+from ice_eval.results.chains import (
+    ANSWER,
+    ANSWER_FIRST,
+    CHAIN,
+    CHANGED,
+    GOLD,
+    LABELS,
+    N_ASIDES,
+    N_OPTIONS,
+    QUESTION,
+    SAME,
+    UNREAD,
+)
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
 from ice_eval.settings import SETTINGS, RunConfig
-from ice_eval.subjects.chain.answers import FinalAnswer, Unreadable
+from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
 from ice_eval.subjects.chain.chat import (
     ASK,
+    BEGUN,
     CONCLUDE,
+    NEUTRAL,
     Turns,
     ask_prompt,
     asked_turns,
+    begun_answer,
     conclude_prompt,
     concluded_turns,
 )
+from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
+from ice_eval.subjects.chain.hints import HINTS, HintTest, hint_tests, hinted, write_hints
 from ice_eval.subjects.chain.levels import write_levels
 from ice_eval.subjects.chain.local import encode_chain
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
@@ -78,7 +98,7 @@ from ice_eval.subjects.chain.problems import (
     reasoned_anew,
     written_case,
 )
-from ice_eval.subjects.chain.steps import given_steps
+from ice_eval.subjects.chain.steps import Chain, Step, given_steps
 from ice_eval.tasks import AnyTask
 
 LimitName = Literal["max_tokens", "answer_tokens"]
@@ -92,9 +112,10 @@ _MANY_TOKENS = 2048
 """Smallest limit to propose where most replies are cut off: models that think write that much."""
 _AT_ONCE = (
     'Let the model answer at once, in another --out: --extra-body \'{"chat_template_kwargs": {"enable_thinking": '
-    "false}}' (vLLM, SGLang), --extra-body '{\"reasoning_effort\": \"minimal\"}' (OpenAI), or the pose 'prefill'."
+    'false}}\' (vLLM, SGLang), --extra-body \'{"reasoning_effort": "minimal"}\' (OpenAI), or --poses prefill.'
 )
-_OTHER_MODEL = "Choose a model that answers at once, or the pose 'prefill'."
+_OTHER_MODEL = "Choose a model that answers at once, or --poses prefill."
+_FURTHER = "The log holds several responses to a problem: the first is evaluated, and {:,} others are not."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,12 +129,16 @@ class ChainPlan(RequestPlan):
     """True if no chain is written yet: six steps are assumed, and the plan is an estimate."""
     exceeds: str | None = None
     """The limit that the plan exceeds, if any."""
+    n_further: int = 0
+    """Further responses of a log to the same problems, which are not evaluated."""
 
     def __str__(self) -> str:
         lines = [super().__str__()]
         if self.skipped:
             reasons = "; ".join(f"{reason} ({count})" for reason, count in self.skipped.items())
             lines.insert(0, f"{sum(self.skipped.values()):,} of {self.n_problems:,} chains are skipped: {reasons}")
+        if self.n_further:
+            lines.insert(0, _FURTHER.format(self.n_further))
         if self.assumed:
             lines = [line.replace("at most about", "about") for line in lines]
             lines.append(
@@ -154,7 +179,8 @@ class ChainSubject(Subject):
         self._problems = {_problem(each).id: each for each in problems}
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
-        self.fills: Mapping[str, tuple[str, ...]] | None = None
+        self.fills: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        self.paraphrases: Mapping[str, str] = {}
         self._pool: StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
@@ -190,7 +216,8 @@ class ChainSubject(Subject):
     def identity(self) -> dict[str, Any]:
         plain = {name: value for name, value in self._fields.items() if SETTINGS[name].role == "rows"}
         hashes = {
-            "prompt": content_hash([ASK, CONCLUDE, RATE]),
+            "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
+            "pose": self._poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._problems.values()]),
             "extra_body": None if self._model is None else self._model.extra_text,
@@ -215,6 +242,8 @@ class ChainSubject(Subject):
         assert stored.config.chain is not None and stored.chains is not None, "the run is about chains"
         self.arrangements = tuple(dict.fromkeys([*stored.config.chain.arrangements, *self.arrangements]))
         self._fields["levels"] = self._fields["levels"] or stored.config.chain.levels
+        for name in ("poses", "hints"):
+            self._fields[name] = tuple(dict.fromkeys([*getattr(stored.config.chain, name), *self._fields[name]]))
         self._answered_before = stored.chains.base_url
         self._stored = stored
         return self
@@ -230,7 +259,8 @@ class ChainSubject(Subject):
         ]
 
     def pool(self, engine: Engine, examples: Sequence[Example]) -> "StepPool":
-        if len(self._problems) < 2:
+        names = {name.partition("@")[0] for name in engine.operators}
+        if "replace" in names and len(self._problems) < 2:
             raise ConfigError(
                 "the operator 'replace' takes steps of other problems, and there is one problem only; evaluate more, "
                 "or leave it out."
@@ -240,6 +270,8 @@ class ChainSubject(Subject):
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         """Let the model write the chains that are missing, all at once, and read every chain."""
+        if self._n_further:
+            reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
         missing = self.model.plan(list(asked.values()))
         if missing.n_to_ask:
@@ -259,8 +291,8 @@ class ChainSubject(Subject):
             for each in self._unwritten
         ]
         self._set_cases([*self._given_cases, *written])
-        readings = (case.answer.reason if isinstance(case.answer, Unreadable) else _READ for case in written)
-        self._report_cut(Counter(readings), "max_tokens", reporter)
+        self._report_cut(Counter(_reason(case.answer) for case in written), "max_tokens", reporter)
+        self._write_paraphrases(engine)
         expected = list(self._expected(engine))
         planned = self.model.plan(expected)
         if not self._has_rationales(engine.config, planned):
@@ -307,13 +339,8 @@ class ChainSubject(Subject):
                 "need not rest on the steps that it is given, so the run cannot show whether they matter, and there "
                 f"will be no verdict. {_AT_ONCE if self.model.inner is None else _OTHER_MODEL}"
             )
-        readings = Counter(self._reading(row, replies[self.request(row).key]) for row in first)
+        readings = Counter(_reason(self._reading(row, replies[self.request(row).key])) for row in first)
         self._report_cut(readings, "answer_tokens", reporter, may_end=self.model.inner is None)
-
-    def _reading(self, row: Ids, reply: Response) -> str:
-        """Return why a reply cannot be read, or `read`."""
-        reading = reading_of(reply, self._by_id[int(row[0])].problem.kind)
-        return reading.reason if isinstance(reading, Unreadable) else _READ
 
     def _refuse_too_long(self, replies: Collection[Response], limit: LimitName) -> None:
         """Raise ModelError if the model cannot read any of some requests."""
@@ -356,6 +383,10 @@ class ChainSubject(Subject):
         return [each for each in self._problems.values() if isinstance(each, Problem)]
 
     @property
+    def _n_further(self) -> int:
+        return sum(each.n_further for each in self._problems.values() if isinstance(each, GivenChain))
+
+    @property
     def _given_cases(self) -> list[Case]:
         given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
         return [given_case(each, policy=self._policy, source=self._fields["chain_from"]) for each in given]
@@ -363,16 +394,36 @@ class ChainSubject(Subject):
     def _set_cases(self, cases: Sequence[Case]) -> None:
         self._cases = {case.id: case for case in cases}
         self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
-        self.fills = None
+        self.fills = {}
+
+    def _write_paraphrases(self, engine: Engine) -> None:
+        """Let the model say every step in other words; a step without usable ones keeps its own."""
+        if not any(name.startswith("paraphrase") for name in engine.operators):
+            return
+        asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
+        self._refuse_costs(self.model.plan(list(asked.values())), "to say the steps in other words")
+        replies = self.model.ask(list(asked.values()))
+        found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
+        self.paraphrases = {text: words for text, words in found.items() if words is not None}
+
+    @property
+    def _paraphrased(self) -> dict[str, int]:
+        steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
+        n_written = len(steps & set(self.paraphrases))
+        return {"written": n_written, "kept": len(steps) - n_written} if steps else {}
+
+    def _paraphrase_request(self, step: str) -> Request:
+        longest = 1 << len(step).bit_length()  # few limits: replies are looked up under each
+        return self.question(PARAPHRASE.format(step=step), self._fields["answer_tokens"] + longest)
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
-        usual = given_steps([f"{number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
-        answers = ((each, each.gold or FinalAnswer("7", "whole")) for each in self._unwritten)
-        self._set_cases([*self._given_cases, *(Case(each, usual, answer, usual.steps) for each, answer in answers)])
+        usual = [Case(each, *_usual_chain(each)) for each in self._unwritten]
+        self._set_cases([*self._given_cases, *usual])
         if self._unwritten:
             other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
-            self.fills = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+            shown = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
+            self.fills = {"replace": shown, "paraphrase": shown}
         return [self._encoded(case) for case in self.evaluated]
 
     def plan(self, model: Model | Served, config: RunConfig, attributions: Mapping[str, Attribution]) -> ChainPlan:
@@ -391,6 +442,7 @@ class ChainSubject(Subject):
             skipped=dict(reasons.most_common()),
             assumed=bool(self._unwritten),
             exceeds=exceeds,
+            n_further=self._n_further,
         )
 
     def _rows_of(self, engine: Engine, case: Case) -> Inputs:
@@ -411,6 +463,10 @@ class ChainSubject(Subject):
                 if "generate" in method.needs:
                     yield self.question(*rating_request(item))
             yield from map(self.request, rows_of(Inputs.join(inputs)))
+            if any(name.startswith("paraphrase") for name in engine.operators):
+                yield from map(self._paraphrase_request, case.texts)
+            if self._hints:
+                yield from self._hint_requests(case, engine.config.seed)
 
     def _most_rationales(self, engine: Engine) -> Iterator[Request]:
         """Yield as many requests as rationales may add, as long as any: sets that are not among the random ones."""
@@ -429,8 +485,14 @@ class ChainSubject(Subject):
         fields = {QUESTION: case.problem.question, CHAIN: case.chain.response}
         if isinstance(case.answer, FinalAnswer):
             fields[ANSWER] = case.answer.value
+        if case.answer_first:
+            fields[ANSWER_FIRST] = "yes"
+        if case.chain.asides:
+            fields[N_ASIDES] = str(len(case.chain.asides))
         if case.problem.gold is not None:
             fields[GOLD] = case.problem.gold.value
+        if case.problem.kind.choices:
+            fields[N_OPTIONS] = str(len(case.problem.kind.choices))
         return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
 
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
@@ -467,12 +529,14 @@ class ChainSubject(Subject):
         return list(dict.fromkeys(set_size(n_units, k) for k in config.k if isinstance(k, float)))
 
     def further_rows(self, engine: Engine, place: int, item: Encoded) -> list[Rows]:
-        """Return the full chain for every repeat, and the steps in other orders."""
+        """Return the full chain for every repeat and pose, no step in every other pose, and steps in other orders."""
         every, config = np.ones((1, item.n_units), dtype=bool), engine.config
         found = [
             Rows.of(heads(1, example=place, kind=Kind.AGAIN, set=repeat), every, self.repeated(item.full(), repeat))
             for repeat in range(1, self._fields["repeats"])
         ]
+        for pose in self._poses[1:]:
+            found += self._posed_references(engine, place, item, pose)
         for name in self.arrangements:
             operator = operators.get(name)()
             assert isinstance(operator, Arrangement), "checked where the run begins"
@@ -487,11 +551,27 @@ class ChainSubject(Subject):
                 found.append(Rows(head, kept, np.array([len(order)]), Inputs.one(shown)))
         return found
 
+    @property
+    def _poses(self) -> tuple[Pose, ...]:
+        poses: tuple[Pose, ...] = self._fields["poses"]
+        return poses
+
+    def _posed_references(self, engine: Engine, place: int, item: Encoded, pose: Pose) -> Iterator[Rows]:
+        """Yield the whole chain, as often as it is asked, and none of it, in another pose.
+
+        They stand beside the rows of the first operator of that pose.
+        """
+        operator = next(index for index, name in enumerate(engine.operators) if name.endswith(f"@{pose}"))
+        mark = POSE_MARK + get_args(Pose).index(pose)
+        head = {"example": place, "kind": Kind.AGAIN, "operator": operator}
+        for kept, inputs, repeats in ((True, item.full(), self._fields["repeats"]), (False, item.empty(), 1)):
+            for repeat in range(repeats):
+                own = heads(1, **head, set=repeat, size=item.n_units if kept else 0)
+                keep = np.full((1, item.n_units), kept)
+                yield Rows.of(own, keep, self.repeated(marked(inputs, mark), repeat))
+
     def repeated(self, inputs: Inputs, repeat: int) -> Inputs:
-        if not repeat:
-            return inputs
-        mark = np.array([repeat], dtype=np.int64)
-        return Inputs.join([Inputs.one(np.concatenate([row[:1], mark, row[1:]])) for row in rows_of(inputs)])
+        return marked(inputs, repeat) if repeat else inputs
 
     def attribute(self, method: Attribution, lens: Lens, items: Sequence[Encoded]) -> list[PerUnit]:
         """Return a number per step; what a method sees inside the model is summed over the tokens of each step."""
@@ -515,8 +595,8 @@ class ChainSubject(Subject):
 
     def is_outdated(self, inputs: Sequence[InputRow], ledger: Ledger) -> bool:
         """Return True if a reply is missing, or a chain that came late has changed the fills of others."""
-        stored = [(row.example_id, fill.texts) for row in inputs for fill in row.fills if fill.operator == "replace"]
-        if any(self._pool is None or self._pool.texts(example) != texts for example, texts in stored):
+        stored = [(fill.operator, row.example_id, fill.texts) for row in inputs for fill in row.fills]
+        if any(self._pool is None or self._pool.texts(name, example) != texts for name, example, texts in stored):
             return True
         problems = [answer.problem for row in inputs for answer in row.answers.values()]
         reasons = [*problems, *(row.skip_reason for row in inputs)]
@@ -537,15 +617,35 @@ class ChainSubject(Subject):
     def _chain_request(self, problem: Problem) -> Request:
         return self.question(ask_prompt(problem), self._fields["max_tokens"], before=asked_turns)
 
+    @property
+    def _hints(self) -> tuple[Hint, ...]:
+        hints: tuple[Hint, ...] = self._fields["hints"]
+        return hints
+
+    def _hint_requests(self, case: Case, seed: int) -> list[Request]:
+        """Return the requests for a chain with each hint, and last for one without any."""
+        shown = [hinted(case, hint, seed=seed) for hint in self._hints]
+        ask = partial(self.question, max_tokens=self._fields["max_tokens"], before=asked_turns)
+        control = ask(ask_prompt(case.problem), repeat=1)
+        return [*(ask(ask_prompt(case.problem, shown=each)) for each in shown), control]
+
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
-        repeat = int(row[1]) if len(row) > 1 and row[1] < MOST_REPEATS else 0
-        return self.question(self.prompt(row), self._fields["answer_tokens"], repeat=repeat, before=concluded_turns)
-
-    def prompt(self, row: Ids) -> str:
-        """Return the prompt for the answer to some of the steps."""
         first, *steps = (index for index in row.tolist() if index >= MOST_REPEATS)
-        return conclude_prompt(self._by_id[first].problem, [self.codec.text(step) for step in steps])
+        repeat = sum(index for index in row[1:].tolist() if index < POSE_MARK)
+        problem, texts, pose = self._by_id[first].problem, [self.codec.text(step) for step in steps], self._pose_of(row)
+        return self.question(
+            conclude_prompt(problem, texts, pose=pose),
+            self._fields["answer_tokens"],
+            repeat=repeat,
+            before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
+            begun=begun_answer(texts) if pose == "prefill" else None,
+        )
+
+    def _pose_of(self, row: Ids) -> Pose:
+        marks = [index - POSE_MARK for index in row[1:].tolist() if POSE_MARK <= index < MOST_REPEATS]
+        pose: Pose = get_args(Pose)[marks[0]] if marks else self._poses[0]
+        return pose
 
     def question(
         self,
@@ -554,27 +654,35 @@ class ChainSubject(Subject):
         *,
         repeat: int = 0,
         before: Callable[[WorkedExample], Turns] | None = None,
+        begun: str | None = None,
     ) -> Request:
+        """Return a request with a prompt of its own, and perhaps the beginning of the reply."""
         turns = before(self._example) if before is not None and self._example is not None else ()
         if before is None:  # ratings of steps: a model that thinks needs as much for them as for an answer
             max_tokens = max(max_tokens, self._fields["answer_tokens"])
+        own: Turns = () if begun is None else (("assistant", begun),)
         request = Request(
-            messages=(*(Message(role, text) for role, text in turns), Message("user", prompt)),
+            messages=tuple(Message(role, text) for role, text in (*turns, ("user", prompt), *own)),
             model=self.model.asked_as,
             max_tokens=max_tokens,
             temperature=self._fields["temperature"],
-            extra=self.model.extra,
+            extra={**self.model.extra, **({} if begun is None else self.model.fields_of_begun_turn)},
             repeat=repeat,
         )
         return self.model.settled(request)
 
     def score(self, row: Ids, reply: Response) -> tuple[float, float]:
         """Return the log-scores of a reply: does it give the chain's own answer?"""
-        case = self._by_id[int(row[0])]
-        reading = reading_of(reply, case.problem.kind)
+        case, reading = self._by_id[int(row[0])], self._reading(row, reply)
         if not isinstance(reading, FinalAnswer):
             return UNREAD
         return SAME if case.problem.kind.same(reading, case.own) else CHANGED
+
+    def _reading(self, row: Ids, reply: Response) -> AnswerReading:
+        """Read the answer in a reply; that to a begun turn goes on behind its marker."""
+        if self._pose_of(row) == "prefill":
+            reply = replace(reply, text=f"{BEGUN}{reply.text}")
+        return reading_of(reply, self._by_id[int(row[0])].problem.kind)
 
     # -------------------------------------------------------------------------------------------------- after the rows
 
@@ -582,15 +690,38 @@ class ChainSubject(Subject):
         if self._fields["levels"] and self.model.inner is not None:
             shares = [k for k in config.k if isinstance(k, float)]
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
+        if self._hints:
+            self._ask_hints(folder, config.seed)
         read, n_thought = Counter[str](), 0
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
                 reply = self.model.reply(self.request(row))
-                read[self._reading(row, reply)] += 1
+                read[_reason(self._reading(row, reply))] += 1
                 n_thought += reasoned_anew(reply)
         self._report_cut(read, "answer_tokens", reporter, may_end=not self._fields["levels"])
-        about = self.model.account(dict(read), were_given=not self._unwritten, replies_thought=n_thought)
-        return {"chains": about}
+        account = self.model.account(dict(read), were_given=not self._unwritten, replies_thought=n_thought)
+        return {"chains": replace(account, paraphrased=self._paraphrased)}
+
+    def _ask_hints(self, folder: RunFolder, seed: int) -> None:
+        """Ask every question with each hint and without, and write what came of it."""
+        asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
+        replies = self.model.ask([request for own in asked.values() for request in own])
+        tests = list[HintTest]()
+        for case in self.evaluated:
+            *own, control = (replies[request.key] for request in asked[case.id])
+            tests += hint_tests(case, dict(zip(self._hints, own, strict=True)), control, seed=seed)
+        write_hints(folder.path, tests)
+
+
+def _usual_chain(problem: Problem) -> tuple[Chain, FinalAnswer, tuple[Step, ...]]:
+    """Return chain, answer and steps that are assumed of a problem."""
+    chain = given_steps([f"{problem.id}, {number}: {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
+    return chain, problem.gold or FinalAnswer("7", "whole"), chain.steps
+
+
+def _reason(reading: AnswerReading) -> str:
+    """Return why an answer cannot be read, or `read`."""
+    return reading.reason if isinstance(reading, Unreadable) else _READ
 
 
 def _problem(each: Problem | GivenChain) -> Problem:
@@ -607,55 +738,3 @@ def _example(each: Problem | GivenChain) -> Example:
         if isinstance(each.final, FinalAnswer):
             fields[ANSWER] = each.final.value
     return Example(problem.id, fields)
-
-
-class StepPool:
-    """Steps of other problems, in place of those that are not kept."""
-
-    knows_labels = True
-
-    def __init__(self, subject: ChainSubject, seed: int) -> None:
-        self._subject, self._seed = subject, seed
-
-    def can_fill(self, item: Encoded) -> bool:
-        return True
-
-    def texts(self, example_id: str) -> tuple[str, ...]:
-        """Return the replacement of each step of a chain; none for one that is skipped."""
-        if self._subject.fills is None:
-            self._subject.fills = step_fills(self._subject.evaluated, seed=self._seed)
-        return self._subject.fills.get(example_id, ())
-
-    def draw(self, item: Encoded, rng: np.random.Generator) -> DrawnFills:
-        """Return a step of another problem in place of each step, the same in every row."""
-        texts = self.texts(item.example_id)
-        return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
-
-
-def step_fills(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:
-    """Return for every case a step of another problem in place of each of its own, the same in every row.
-
-    Steps that state this problem's answer, by chance, are not taken.
-
-    Raises:
-        DataError: There is no step of another problem to take.
-    """
-    pool = [(case.id, text) for case in cases for text in case.texts]
-    return {case.id: _fills(case, pool, seed) for case in cases}
-
-
-def _fills(case: Case, pool: Sequence[tuple[str, str]], seed: int) -> tuple[str, ...]:
-    own, kind = set(case.texts), case.problem.kind
-    found: list[str] = []
-    for place in rng_for(seed, case.id, "step-fills").permutation(len(pool)):
-        owner, text = pool[place]
-        if owner != case.id and text not in own and not kind.states(text, case.own, given=case.problem.question):
-            found.append(text)
-        if len(found) == len(case.steps):
-            return tuple(found)
-    if not found:
-        raise DataError(
-            f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate more "
-            "problems, or leave it out, in another folder."
-        )
-    return tuple(found[index % len(found)] for index in range(len(case.steps)))  # few problems: some serve twice
