@@ -4,6 +4,7 @@ from typing import Literal
 
 Unit = Literal["token", "word", "step"]
 AnswerStep = Literal["drop", "keep"]
+ChainFrom = Literal["auto", "visible", "thinking"]
 Pose = Literal["user", "prefill", "neutral"]
 Hint = Literal["opinion", "authority", "metadata"]
 Scope = Literal["content", "prompt"]

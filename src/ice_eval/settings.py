@@ -17,6 +17,7 @@ from ice_eval.choices import (
     Adaptive,
     AnswerStep,
     Calibration,
+    ChainFrom,
     Direction,
     FillMode,
     Hint,
@@ -178,10 +179,20 @@ class ChainFields:
         0.0, panel=CHAINS, subjects=_CHAIN, kind="text", metavar="NUMBER",
         help="Of all requests; 'server' leaves it to the server.",
     )  # fmt: skip
-    max_tokens: int = setting(1024, panel=CHAINS, subjects=_CHAIN, help="Longest chain, in tokens.")
+    max_tokens: int = setting(
+        1024, panel=CHAINS, subjects=_CHAIN, role="adds",
+        help="Longest chain, in tokens. With a larger number, chains that were cut off are asked for again.",
+    )  # fmt: skip
     answer_tokens: int = setting(
-        128, panel=CHAINS, subjects=_CHAIN, help="Longest reply to some of the steps, in tokens."
-    )
+        128, panel=CHAINS, subjects=_CHAIN, role="adds",
+        help="Longest reply to some of the steps, in tokens; with a larger number, those that were cut off are asked "
+        "again.",
+    )  # fmt: skip
+    chain_from: ChainFrom = setting(
+        "auto", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
+        help="The chain of a model that thinks first: its thinking, its visible text, or auto (its thinking if it has "
+        "any).",
+    )  # fmt: skip
     answer_step: AnswerStep = setting(
         "drop", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
         help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.",
@@ -343,6 +354,10 @@ SERVING = (
         help="How the server calls the limit of tokens: max_tokens (by default) or max_completion_tokens.",
     ),
     Setting(
+        name="extra_body", default=None, panel=SERVER, metavar="JSON", subjects=_BOTH,
+        help='Further fields of every request, as \'{"reasoning_effort": "minimal"}\'.',
+    ),
+    Setting(
         name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
         help="Requests to the server that may be charged; the run stops there and continues.",
     ),
@@ -365,7 +380,7 @@ SETTINGS: Mapping[str, Setting] = {
 }
 """Name -> setting, in the order of help."""
 ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))
-"""Lists that a later command may extend. All other settings but `eraser` and `levels` must be those of the folder."""
+"""Lists that a later command may extend. All other settings that define rows must be those of the folder."""
 
 
 def names_of(settings: Iterable[Setting]) -> tuple[str, ...]:

@@ -131,6 +131,9 @@ def test_a_plan_says_which_chains_are_skipped_and_why(ice, tmp_path):
         (("--task", "gsm8k", "--levels"), "which a server does not show"),
         (("--task", "gsm8k", "--max-cost", "1"), "price"),
         (("--task", "gsm8k", "--limit-field", "tokens"), "max_tokens or max_completion_tokens is expected"),
+        (("--task", "gsm8k", "--extra-body", "[1]"), "--extra-body '[1]': a JSON object is expected"),
+        (("--task", "gsm8k", "--extra-body", '{"stream": true}'), "a field that ICE sets itself"),
+        (("--task", "gsm8k", "--chain-from", "hidden"), "chain-from 'hidden'. Expected: auto, visible, thinking"),
         (("--task", "gsm8k", "--data", "none.jsonl"), "no such file"),
     ],
 )
@@ -144,9 +147,31 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(ice, server, pr
 def test_a_limit_needs_a_server_and_is_kept(ice, server, problems):
     flags = ("run", "--task", "gsm8k", "--data", problems, "--max-requests", "10", "--out", "run")
     assert_refused(ice(*flags, "--model", "toy"), "is about a model behind a server")
-    done = ice(*flags, "--base-url", server.url, "--model", "openai:m")
-    assert done.code == 1 and "--max-requests" in done.err
-    assert len(server.requests) <= 10
+    served = ("--base-url", server.url, "--model", "openai:m")
+    assert "This exceeds the limit of 10 requests (--max-requests)" in " ".join(
+        ice(*flags, *served, "--dry-run").out.split()
+    )
+    assert not server.requests
+    done = ice(*flags, *served)
+    said = " ".join(done.err.split())
+    assert done.code == 1 and "The limit is 10 requests (--max-requests), so none of them is asked." in said
+    assert len(server.requests) == 6, "the chains, and nothing about their steps"
+
+
+def test_further_fields_may_come_from_a_file(ice, server, problems, tmp_path):
+    options = {"model": "openai:m", "base_url": server.url, "task": "gsm8k", "data": str(problems)}
+    options |= {
+        "n": 2,
+        "m": 2,
+        "attributions": "none",
+        "extra_body": {"chat_template_kwargs": {"enable_thinking": False}},
+    }
+    (tmp_path / "run.yaml").write_text(json.dumps(options), encoding="utf-8")
+    done = ice("run", "--config", tmp_path / "run.yaml", "--out", "run")
+    assert done.code == 0, done.err
+    assert {json.dumps(request["chat_template_kwargs"]) for request in server.requests} == {
+        '{"enable_thinking": false}'
+    }
 
 
 def test_what_can_be_named_is_listed(ice):

@@ -143,3 +143,11 @@ def test_no_torch_is_loaded_for_a_model_behind_a_server(reviews, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+
+
+def test_further_fields_go_with_every_request_about_texts(ice, reviews):
+    with ChatServer(Bag()) as server:
+        assert ice(*flags(server, reviews, "--extra-body", '{"top_q": 1}')).code == 0
+        assert server.requests and all(request["top_q"] == 1 for request in server.requests)
+        done = ice(*flags(server, reviews))
+    assert done.code == 2 and "asked with" in done.err and "top_q" in done.err

@@ -99,10 +99,35 @@ def test_how_an_answer_is_recorded(path, said, status, text):
     assert sum(server.asked.values()) == 1
 
 
-def test_reasoning_is_kept_apart_from_the_text(path):
-    with ChatServer(lambda request, number: completion("4", message={"reasoning_content": "2, 3, 4"})) as server:
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reasoning_content": "2, 3, 4"},
+        {"reasoning": "2, 3, 4"},
+        {"thinking": "2, 3, 4"},
+        {"content": [{"type": "thinking", "thinking": "2, 3, 4"}, {"type": "text", "text": "4"}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "2, 3, 4"}]}, "4"]},
+        {"content": [{"type": "reasoning", "summary": [{"text": "2, "}, {"text": "3, 4"}]}, {"text": "4"}]},
+        {"content": [{"type": "reasoning", "text": "2, 3, 4"}, {"type": "output_text", "text": "4"}]},
+    ],
+)
+def test_reasoning_is_kept_apart_from_the_text(path, message):
+    with ChatServer(lambda request, number: completion("4", message=message)) as server:
         response = ask_one(server, path)
-    assert (response.text, response.reasoning) == ("4", "2, 3, 4")
+    assert (response.status, response.text, response.reasoning) == ("ok", "4", "2, 3, 4")
+
+
+def test_hidden_reasoning_shows_in_its_tokens(path):
+    usage = {"prompt_tokens": 10, "completion_tokens": 70, "completion_tokens_details": {"reasoning_tokens": 64}}
+    with ChatServer(lambda request, number: completion("4", usage=usage)) as server:
+        response = ask_one(server, path)
+    assert (response.text, response.reasoning, response.reasoning_tokens) == ("4", None, 64)
+
+
+@pytest.mark.parametrize("content", [3, {"text": "4"}, [3]])
+def test_content_of_another_shape_makes_no_sense(path, content):
+    with ChatServer(lambda request, number: completion(content)) as server:
+        assert "makes no sense" in ask_one(server, path, attempts=1).error
 
 
 def test_without_a_count_of_tokens_the_estimate_counts(path):

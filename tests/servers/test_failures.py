@@ -9,7 +9,7 @@ from tests.servers.asking import ask, ask_one, hasty, question
 from tests.servers.chat_server import ChatServer, Say, echo, error
 
 from ice_eval.errors import ConfigError, MissingExtraError, ModelError, StorageError
-from ice_eval.servers import Chat, Message, Request, ResponseStore, Server, read_responses
+from ice_eval.servers import Budget, Chat, Message, Request, ResponseStore, Server, read_responses
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
@@ -22,6 +22,64 @@ def test_what_no_retry_mends_stops_at_once_with_the_servers_words(path, status):
     assert str(caught.value).startswith(f"{server.url} refuses: status {status}: no such[31m luck")
     assert sum(server.asked.values()) == 2
     assert [each.status for each in read_responses(path)] == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("said", "extra", "remedy"),
+    [
+        (
+            "'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            {},
+            "--limit-field max_c",
+        ),
+        (
+            "max_tokens is too large: 9000. This model supports 4096 tokens",
+            {},
+            "lower --max-tokens and --answer-tokens",
+        ),
+        ("'temperature' does not support 0 with this model.", {}, "--temperature server"),
+        ("Unrecognized request argument supplied: top_q", {"top_q": 1}, "comes from --extra-body"),
+        ("no such luck", {}, "no such luck"),
+    ],
+)
+def test_a_refused_field_names_the_option_that_helps(path, said, extra, remedy):
+    with ChatServer(lambda request, number: error(400, said)) as server, pytest.raises(ConfigError, match=remedy):
+        ask(server, path, [question("x", temperature=0.0, extra=extra)])
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "code"),
+    [
+        (400, "This model's maximum context length is 4096 tokens. However, you requested 5000.", None),
+        (400, "Too much.", "context_length_exceeded"),
+        (400, "the request exceeds the available context size, try increasing it", 400),
+        (400, "The input (5000 tokens) is longer than the model's context.", None),
+        (400, "prompt is too long: 208310 tokens > 200000 maximum", "invalid_request_error"),
+        (422, "The input token count exceeds the maximum number of tokens allowed", None),
+        (413, "Payload Too Large", None),
+    ],
+)
+def test_a_request_that_is_too_long_is_settled_and_the_others_go_on(path, status, said, code):
+    def behave(request, number):
+        return error(status, said, code=code) if request["messages"][0]["content"] == "0" else echo(request, number)
+
+    requests = [question(i) for i in range(3)]
+    with ChatServer(behave) as server:
+        found = ask(server, path, requests, concurrency=1, budget=Budget(max_requests=2))
+        assert [each.status for each in found.values()] == ["too_long", "ok", "ok"], "what was not read costs nothing"
+        ask(server, path, requests)
+    assert sum(server.asked.values()) == 3, "it is not asked again"
+    [first] = [each for each in found.values() if each.status == "too_long"]
+    assert said.split(",")[0][:20] in first.error and first.billed == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "code"),
+    [(400, "x", "content_filter"), (400, "Content Exists Risk", None), (403, "flagged by content policy", None)],
+)
+def test_a_filter_of_the_server_is_a_refusal_of_one_request(path, status, said, code):
+    with ChatServer(lambda request, number: error(status, said, code=code)) as server:
+        assert ask_one(server, path).status == "refusal"
 
 
 def test_an_empty_account_is_no_reason_to_wait(path):

@@ -189,8 +189,10 @@ class PlannedRun:
         ref, task = self.model.ref, self.task
         rows = {
             "model": SERVED + ref.name if isinstance(ref, Served) else ref,
-            # A server shows no weights, and the tokenizer that cuts its texts defines rows.
-            "weights": [ref.tokenizer] if isinstance(ref, Served) else _weights(Path(ref)),
+            # A server shows no weights; the tokenizer that cuts its texts, and further fields of requests define rows.
+            "weights": [ref.tokenizer, *filter(None, [ref.extra_text])]
+            if isinstance(ref, Served)
+            else _weights(Path(ref)),
             "data": _content(task),
             "task": {
                 "name": task.name,

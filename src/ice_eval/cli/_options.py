@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -191,7 +192,9 @@ def _named(context: typer.Context, where: str, key: str, value: Any) -> tuple[st
         raise ConfigError(f"{where}: no option '{key}'{suggestion} Known: {', '.join(options)}.")
     if getattr(found, "multiple", False):
         return str(found.name), list(map(str, value if isinstance(value, list) else [value]))
-    if isinstance(value, dict):
+    if isinstance(value, dict) and found.name == "extra_body":
+        value = json.dumps(value)
+    elif isinstance(value, dict):
         value = ",".join(f"{name}={each}" for name, each in value.items())
     return str(found.name), ",".join(map(str, value)) if isinstance(value, list) else value
 

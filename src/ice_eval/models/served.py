@@ -13,6 +13,7 @@ echo        the log-probabilities of the prompt's own tokens: trusted only if th
 
 import contextlib
 import itertools
+import json
 import shutil
 import tempfile
 import weakref
@@ -34,6 +35,10 @@ from ice_eval.records import Example, Ids, Inputs, LogScores, SpecialIds, Unit
 from ice_eval.tasks import Task
 
 SERVED = "openai:"
+_OWN_FIELDS = frozenset(
+    "messages model prompt max_tokens max_completion_tokens temperature seed logprobs echo stop stream n".split()
+)
+"""Fields of a request that no user may set: rows, limits and readings depend on them."""
 _FEW_ATTEMPTS = 3
 _TOPS = (20, 5)  # numbers of next tokens to request: the default limit of vLLM, and that of stricter servers
 _MORE, _MOST = (1000, 100, 50), 10_000
@@ -73,6 +78,8 @@ class Served:
     timeout_s: float = 300.0
     limit_field: servers.LimitField = "max_tokens"
     """The server's name for the token limit of a chat; OpenAI's newer models need `max_completion_tokens`."""
+    extra_body: Mapping[str, Any] | str | None = None
+    """Further fields of every request, as a mapping or as JSON: `{"reasoning_effort": "minimal"}`."""
     max_requests: int | None = None
     max_cost: float | None = None
     price_in: float | None = None
@@ -83,12 +90,33 @@ class Served:
     def __post_init__(self) -> None:
         if not self.name:
             raise ConfigError(f"'{SERVED}' names no model; write {SERVED}NAME, as the server calls it.")
-        self.server, self.budget  # noqa: B018 - they check what was given
+        self.server, self.budget, self.extra  # noqa: B018 - they check what was given
 
     @property
     def server(self) -> servers.Server:
         names = ("base_url", "api_key_env", "concurrency", "timeout_s", "limit_field")
         return servers.Server(**{name: getattr(self, name) for name in names})
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Further fields of every request."""
+        given: Any = {} if self.extra_body is None else self.extra_body
+        if isinstance(given, str):
+            with contextlib.suppress(ValueError):
+                given = json.loads(given)
+        if not isinstance(given, Mapping):
+            raise ConfigError(
+                f"--extra-body {self.extra_body!r:.60}: a JSON object is expected, as "
+                '\'{"reasoning_effort": "minimal"}\'.'
+            )
+        for name in _OWN_FIELDS & set(given):
+            raise ConfigError(f"--extra-body holds '{name}', a field that ICE sets itself; leave it out there.")
+        return dict(given)
+
+    @property
+    def extra_text(self) -> str | None:
+        """The further fields as canonical JSON, for identities; None without any."""
+        return json.dumps(self.extra, sort_keys=True, ensure_ascii=False) if self.extra else None
 
     @property
     def budget(self) -> servers.Budget:
@@ -102,8 +130,8 @@ class StoredClient:
     # Answers that arrive before there is a run folder (to requests that try the server) are kept in a temporary file
     # and move into the folder with the first row: a server that cannot be used leaves nothing behind.
 
-    def __init__(self, server: servers.Server, budget: servers.Budget) -> None:
-        self.server, self.budget = server, budget
+    def __init__(self, served: Served) -> None:
+        self.server, self.budget, self.extra = served.server, served.budget, served.extra
         draft = Path(tempfile.mkdtemp(prefix="ice-"))
         weakref.finalize(self, shutil.rmtree, draft, ignore_errors=True)
         self._draft = servers.ResponseStore(draft / servers.RESPONSES)
@@ -176,6 +204,7 @@ class Completions:
 
     def question(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> servers.Continuation:
         chosen: dict[str, Any] = {"logprobs": self.top, "extra": self.extra, **changes}
+        chosen["extra"] = {**self.client.extra, **chosen["extra"]}
         return servers.Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
 
     def echo(self, prompt: Prompt, *, repeat: int = 0) -> servers.Continuation:
@@ -411,7 +440,7 @@ class ServedModel(Model):
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
         """Prepare the model without a request; `reader` loads the tokenizer."""
         self.name, self._served = SERVED + served.name, served
-        self._client = StoredClient(served.server, served.budget)
+        self._client = StoredClient(served)
         self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
         if self.codec.reads_pairs:
             raise ConfigError(f"--tokenizer {served.tokenizer} belongs to a classifier; a language model is served.")
@@ -420,8 +449,9 @@ class ServedModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        """Return a hash of its name and tokenizer: a server shows no weights."""
-        return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}"
+        """Return its name, tokenizer and further fields of requests: a server shows no weights."""
+        extra = "" if self._served.extra_text is None else f", asked with {self._served.extra_text}"
+        return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}{extra}"
 
     @property
     def _reader(self) -> LabelReader:
@@ -437,6 +467,7 @@ class ServedModel(Model):
         return {
             **self._client.addresses(),
             "tokenizer": self._served.tokenizer,
+            "extra_body": self._served.extra_text,
             "prompts": self._prompts_are,
             "top_logprobs": self._reader.completions.top,
             "echo": self._reader.echo_is_trusted,
@@ -505,6 +536,7 @@ class ServedModel(Model):
         """Return answers of the chat endpoint, at temperature 0."""
         before = [servers.Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
         options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
+        options["extra"] = self._served.extra
         chats = [(*before, servers.Message("user", prompt)) for prompt in prompts]
         questions = [servers.Request(messages=chat, **options) for chat in chats]
         pairs = zip(self._client.ask(questions), questions, strict=True)

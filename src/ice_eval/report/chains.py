@@ -434,6 +434,11 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         yield f"Asked again, the whole chain gives another answer in {percent(floor)} of the replies."
     if empty:
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
+    if content.replies_thought:
+        yield (
+            f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned anew before they answered: the "
+            "numbers do not show whether the given steps matter. Let the model answer at once (--extra-body)."
+        )
     for reason, count in content.problems.skipped.items():
         yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
     first = content.problems.n_answer_first

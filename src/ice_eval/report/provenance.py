@@ -138,7 +138,7 @@ def command(manifest: Manifest) -> str | None:
     flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
     loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
     if served is not None and served.base_url is not None:
-        loaded = {"base_url": served.base_url, "tokenizer": getattr(served, "tokenizer", None)}
+        loaded = {name: getattr(served, name, None) for name in ("base_url", "tokenizer", "extra_body")}
     flags |= {name: value for name, value in loaded.items() if value is not None}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]

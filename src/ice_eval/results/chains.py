@@ -65,6 +65,8 @@ _STRATA: Mapping[Stratum, Callable[[int], bool]] = {
 }
 _CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the chain at which early answers are reported."""
+_FEW_THOUGHT = 0.05
+"""Share of replies that may reason anew before there is no verdict: they need not rest on the steps they are given."""
 _RAW_THRESHOLD = 0.5
 """Raw scores from here on count as evidence for an explanation, as win rates do from `stats.WEAKLY_FAITHFUL` on."""
 
@@ -84,6 +86,8 @@ def with_chains(
     assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
     arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
+    about = folder.manifest().chains
+    n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
     capacity = list(_capacity_lines(chains, config))
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = ChainSummary(
@@ -99,7 +103,13 @@ def with_chains(
         hints=tuple(hint_lines(folder.path)) if config.chain.hints else None,
         raw=raw,
         raw_agreement=_agreement(raw),
+        replies_thought=n_thought,
+        n_replies=n_replies,
     )
+    if n_thought > _FEW_THOUGHT * n_replies:
+        anew = stats.ReasoningVerdict(reason=stats.REASONED_ANEW)
+        lines_anew = (line if line.verdict is None else replace(line, verdict=anew) for line in content.capacity)
+        content = replace(content, capacity=tuple(lines_anew))
     # The accuracy is that of the chains: rows have no right answer of their own.
     lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)
     return replace(summary, configurations=lines, chains=content)

@@ -113,6 +113,8 @@ class ServerInfo(Record):
     base_urls: tuple[str, ...] = ()
     """Addresses of all replies."""
     tokenizer: str | None
+    extra_body: str | None = None
+    """Further fields of every request, as JSON."""
     prompts: Literal["token ids", "text"]
     top_logprobs: int
     echo: bool
@@ -200,6 +202,10 @@ class ChainInfo(Record):
     """Number of distinct requests, by status of the response."""
     rows_read: dict[str, int] = field(default_factory=dict)
     """Number of rows whose reply was read, and of others by reason."""
+    replies_thought: int = 0
+    """Number of rows whose reply was thought about anew, so that it need not rest on the steps."""
+    extra_body: str | None = None
+    """Further fields of every request, as JSON."""
     paraphrased: dict[str, int] = field(default_factory=dict)
     """Number of steps that the model said in other words (`written`), and of those that keep their own (`kept`)."""
     served_models: tuple[str, ...] = ()
@@ -655,6 +661,9 @@ class ChainSummary(Record):
     hints: tuple[HintLine, ...] | None = None
     raw: tuple[RawLine, ...]
     raw_agreement: RawAgreement
+    replies_thought: int = 0
+    """Number of replies to some of the steps that reasoned anew, of `n_replies`."""
+    n_replies: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,7 +32,15 @@ _GIVEN_UP = 5  # consecutive unanswered requests after which the server is consi
 _BUSY = {429, 503, 529}
 _TRANSIENT = {408, 409, 425}
 _UNFIT = {400, 413, 422}
-_DECLINED = {"content_filter", "content_policy_violation"}
+_DECLINED = {"content_filter", "content_policy_violation", "data_inspection_failed"}
+_DECLINES = re.compile(r"content (?:filter|policy|management policy|exists risk)|inappropriate content", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|size|window)|\b(?:prompt|input|request)\b.{0,60}\btoo (?:long|large)\b"
+    r"|longer than the (?:model|maximum)|exceeds? the (?:maximum|max|model)\b.{0,60}\b(?:token|length)",
+    re.IGNORECASE,
+)
+"""Words of servers about a request that is longer than the model reads: others of the run may be shorter."""
+_OTHER_FIELD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +309,8 @@ class _Session:
                 self.limiter.speed_up()
                 billed = (outcome.usage or most).times(1 + lost)
                 self._keep(request, outcome, lost, billed)
-                self._spending.replace(1 + lost, most, n_charged=1 + lost, billed=billed)
+                n_charged = lost + (outcome.status != "too_long")
+                self._spending.replace(1 + lost, most, n_charged=n_charged, billed=billed)
                 return
             reason = outcome.reason
             if outcome.kind == "lost":
@@ -359,7 +368,7 @@ class _Session:
                 raw = await endpoint.with_raw_response.create(**known, extra_body=body)
             return read_completion(raw.http_response.text, self._key, is_chat=is_chat)
         except self._openai.APIStatusError as exc:
-            return self._error_status(exc)
+            return self._error_status(exc, request)
         except self._openai.APIConnectionError as exc:
             name = type(exc.__cause__).__name__
             reason = f"{name} {one_line(str(exc.__cause__ or ''), self._key)}".rstrip()
@@ -369,13 +378,16 @@ class _Session:
         except ValueError as exc:
             return _Failure("lost", f"the answer makes no sense: {exc}")
 
-    def _error_status(self, exc: Any) -> Completion | _Failure:
+    def _error_status(self, exc: Any, request: Question) -> Completion | _Failure:
         status, code, body = exc.status_code, exc.code, exc.body
-        if status == 400 and code in _DECLINED:
-            return Completion(status="refusal", finish_reason=code)
         if isinstance(body, dict):
             body = body.get("message") or body.get("detail") or body
-        reason = f"status {status}: {one_line(str(body), self._key) or 'no message'}"
+        said = one_line(str(body), self._key)
+        reason = f"status {status}: {said or 'no message'}"
+        if status in (400, 403) and (code in _DECLINED or _DECLINES.search(said)):
+            return Completion(status="refusal", finish_reason=code)
+        if status == 413 or (status in _UNFIT and (code == "context_length_exceeded" or _TOO_LONG.search(said))):
+            return Completion(status="too_long", error=reason, usage=NO_TOKENS)
         pause_s = retry_after_s(exc.response.headers) or 0.0
         # Some servers report "too many requests" for an empty account, where waiting does not help.
         if status in _BUSY and code != "insufficient_quota":
@@ -387,4 +399,17 @@ class _Session:
             reason += f" The key is taken from the environment variable {name}; --api-key-env names another."
         elif status == 404:
             reason += " Check --model, and --base-url, which mostly ends in /v1."
+        elif status in _UNFIT:
+            reason += _remedy(said, request, self._server.limit_field)
         return _Failure("refused" if status in _UNFIT else "fatal", reason)
+
+
+def _remedy(said: str, request: Question, limit_field: LimitField) -> str:
+    """Return the option that mends a refused request, if the server's words name a field of it."""
+    if any(name in said for name in request.extra):
+        return " That field comes from --extra-body: correct it, or leave it out."
+    if limit_field in said and ("support" in said.casefold() or _OTHER_FIELD[limit_field] in said):
+        return f" Use --limit-field {_OTHER_FIELD[limit_field]}, or lower --max-tokens and --answer-tokens."
+    if "temperature" in said:
+        return " Use --temperature server, which leaves the temperature to the server."
+    return ""

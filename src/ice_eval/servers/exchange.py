@@ -12,10 +12,14 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from ice_eval.errors import ConfigError, DataError
 
-Status = Literal["ok", "refusal", "truncated", "empty", "error"]
-"""`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `error`: nothing arrived."""
+Status = Literal["ok", "refusal", "truncated", "empty", "too_long", "error"]
+"""`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `too_long`: the model cannot
+read so long a request; `error`: nothing arrived, and the next run asks again."""
 
 _LAST_TOKENS = 32  # echoed prompt tokens that are kept: a label and its context
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking")
+"""Fields of a message that hold thoughts."""
+_THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking")
 _SHORTEST_KEY = 8  # shorter keys (`x`, `EMPTY`) are placeholders for local servers, not secrets
 _LONGEST_MESSAGE = 300
 
@@ -167,6 +171,8 @@ class Completion:
     text: str = ""
     reasoning: str | None = None
     """Thoughts of a reasoning model, if the server separates them from the text."""
+    reasoning_tokens: int | None = None
+    """Number of tokens of such thoughts, also of hidden ones; None if the server does not count them."""
     finish_reason: str | None = None
     logprobs: Logprobs | None = None
     """None unless requested and given."""
@@ -198,6 +204,8 @@ class Response(Completion):
     """Tokens that count against the budget, lost attempts included; estimated if the server does not count."""
     content: Mapping[str, Any] | None = None
     """The request itself, if the store keeps requests."""
+    max_tokens: int | None = None
+    """Limit of written tokens in the request; None in files of earlier versions."""
 
     @classmethod
     def to(cls, request: Question, reply: Completion, *, keep_request: bool, **facts: Any) -> Self:
@@ -213,6 +221,7 @@ class Response(Completion):
             repeat=request.repeat,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             content=request.body() if keep_request else None,
+            max_tokens=request.max_tokens,
         )
 
     @property
@@ -250,9 +259,8 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
         answer = _without_key(json.loads(body), key)
         choice = answer["choices"][0]
         message = choice["message"] if is_chat else {"content": choice["text"]}
-        text, refusal = message.get("content") or "", _string(message, "refusal")
-        if not isinstance(text, str):
-            raise TypeError
+        text, thoughts = _parted(message.get("content"))
+        refusal = _string(message, "refusal")
         logprobs = None if is_chat else _logprobs(choice.get("logprobs"))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"'{one_line(body, key)}'") from None
@@ -263,13 +271,34 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
     return Completion(
         status=status,
         text=text or refusal or "",
-        reasoning=_string(message, "reasoning_content") or _string(message, "reasoning"),
+        reasoning=next(filter(None, (_string(message, name) for name in _THOUGHTS)), thoughts or None),
+        reasoning_tokens=_reasoning_tokens(answer),
         finish_reason=finish_reason,
         logprobs=logprobs,
         usage=_usage(answer),
         model=_string(answer, "model"),
         fingerprint=_string(answer, "system_fingerprint"),
     )
+
+
+def _parted(content: Any) -> tuple[str, str]:
+    """Return the text and the thoughts of a message, whose content may be a list of parts; raise TypeError if none."""
+    if content is None or isinstance(content, str):
+        return content or "", ""
+    if not isinstance(content, list):
+        raise TypeError
+    parts = [({}, part) if isinstance(part, str) else (part, _plain(part)) for part in content]
+    thoughts = [each for part, each in parts if part.get("type") in _THINKING_PARTS]
+    return "".join(each for part, each in parts if part.get("type") not in _THINKING_PARTS), "".join(thoughts)
+
+
+def _plain(part: Any) -> str:
+    """Return the text of a part, which may hold parts of its own."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, list):
+        return "".join(map(_plain, part))
+    return "".join(_plain(part[name]) for name in ("text", *_THOUGHTS, "summary", "content") if part.get(name))
 
 
 def _without_key(part: Any, key: str | None) -> Any:
@@ -314,3 +343,11 @@ def _usage(answer: Mapping[str, Any]) -> TokenUsage | None:
     except (ValueError, TypeError, LookupError, OverflowError):
         return None
     return tokens if min(tokens) >= 0 else None
+
+
+def _reasoning_tokens(answer: Mapping[str, Any]) -> int | None:
+    """Return the server's count of the tokens of thoughts, or None if it is missing."""
+    try:
+        return int(answer["usage"]["completion_tokens_details"]["reasoning_tokens"])
+    except (ValueError, TypeError, LookupError, OverflowError):
+        return None

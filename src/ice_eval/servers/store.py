@@ -29,11 +29,12 @@ class ResponseStore:
         self.responses: dict[str, Response] = {}  # by the key of the request
         self.billed = NO_TOKENS  # total tokens of the file
         self.n_charged = 0  # requests that were, or may have been, charged
+        self.limits = set[int]()  # of written tokens, in requests that were answered
         self._stream: FileIO | None = None
         self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self.responses, self.billed, self.n_charged = {}, NO_TOKENS, 0
+        self.responses, self.billed, self.n_charged, self.limits = {}, NO_TOKENS, 0, set()
         with contextlib.ExitStack() as opened:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,9 @@ class ResponseStore:
 
     def _remember(self, response: Response) -> None:
         self.billed = self.billed.plus(response.billed)
-        self.n_charged += response.lost + response.answered
+        self.n_charged += response.lost + (response.answered and response.status != "too_long")
+        if response.max_tokens is not None:
+            self.limits.add(response.max_tokens)
         if response.answered or not self.has_answer(response.key):
             self.responses[response.key] = response
 

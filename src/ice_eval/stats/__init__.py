@@ -69,6 +69,7 @@ from ice_eval.stats.reasoning import (
     KNOWN,
     NEEDED,
     PATTERNS,
+    REASONED_ANEW,
     REASONING,
     REFERENCE_SHARE,
     REPRODUCES,
@@ -109,7 +110,7 @@ from ice_eval.stats.verdict import (
 __all__ = [
     "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
     "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "KNOWN", "Matrix", "MeanTest", "NEEDED",
-    "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONING", "REFERENCE_SHARE",
+    "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONED_ANEW", "REASONING", "REFERENCE_SHARE",
     "REPRODUCES", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread",
     "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word",
     "adjusted", "adjusted_capacity", "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling",

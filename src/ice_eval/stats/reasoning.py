@@ -18,7 +18,9 @@ REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
 Pattern = Literal["noisy", "parametric", "decorative", "redundant", "obedient", "scaffolding", "genuine"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 """Ways in which answers depend on steps; `reasoning_verdict` defines them."""
-ReasoningReason = Literal["too few examples"]
+ReasoningReason = Literal["too few examples", "the replies reasoned anew"]
+REASONED_ANEW: ReasoningReason = "the replies reasoned anew"
+"""Reason for no words if replies were thought about anew: they need not rest on the steps that they were given."""
 
 REFERENCE_SHARE = 0.2
 """Share of steps at which the capacity is defined and classified."""

@@ -195,10 +195,10 @@ def test_a_chat_that_does_not_fit_has_no_answer_and_the_others_have(chatty, stor
     short, *_ = requests()
     long = replace(short, messages=(Message("user", "a film " * 200),))
     answers = LocalChat(chatty, store).ask([long, short])
-    assert answers[long.key].status == "error"
+    assert answers[long.key].status == "too_long"
     assert "tokens, and the model takes 256 in all" in answers[long.key].error
     assert answers[short.key].answered
-    assert LocalChat(chatty, store).plan([long, short]).n_to_ask == 1
+    assert LocalChat(chatty, store).plan([long, short]).n_to_ask == 0, "it will never fit"
 
 
 def test_the_window_of_the_model_cuts_what_does_not_end(chatty, fresh):

@@ -80,7 +80,7 @@ def test_a_final_answer_that_cannot_be_read_stays_unreadable(written):
         ({"final": None}, "'final' is missing"),
         ({"final": True}, "'final' holds True"),
         ({"final": ["14"]}, "'final' holds \\['14'\\]"),
-        ({"gold": "many"}, "'gold' holds 'many', which cannot be read as a number"),
+        ({"gold": ["many"]}, "'gold' holds \\['many'\\], and a text or a number is expected"),
         ({"choices": "one"}, "'choices' must be a list of texts"),
     ],
 )
@@ -88,6 +88,34 @@ def test_a_fault_is_named_with_its_line(written, change, message):
     path = written(GOOD, "", {**GOOD, **change})
     with pytest.raises(DataError, match=f"chains.jsonl, line 3: {message}"):
         read_given(path)
+
+
+def test_one_gold_answer_that_cannot_be_read_does_not_refuse_the_file(written):
+    good, bad, without = read_given(written({**GOOD, "gold": 14}, {**GOOD, "gold": "many"}, {**GOOD, "gold": None}))
+    assert good.problem.gold.value == "14" and good.problem.unread_gold is None
+    assert (bad.problem.gold, bad.problem.unread_gold) == (None, "many")
+    assert (without.problem.gold, without.problem.unread_gold) == (None, None)
+    with pytest.raises(DataError, match="the answer 'many' cannot be read as a number, and no other answer can"):
+        read_given(written({**GOOD, "gold": "many"}, {**GOOD, "gold": "lots"}))
+
+
+@pytest.mark.parametrize(
+    ("source", "steps"),
+    [("auto", ["Aloud, two.", "Aloud, four."]), ("visible", ["Shown, two.", "Shown, four."]), ("thinking", None)],
+)
+def test_the_chain_is_the_thinking_or_the_visible_text(source, steps):
+    text = "Shown, two.\nShown, four.\nAnswer: 9"
+    problem = Problem("1", "How many?", (), None, NumberAnswer())
+    tagged = response(f"<think>Aloud, two.\nAloud, four.</think>\n{text}")
+    apart = response(text, reasoning="Aloud, two.\nAloud, four.")
+    for reply in (tagged, apart):
+        case = written_case(problem, reply, source=source)
+        assert case.answer.value == "9"
+        assert [step.text for step in case.steps] == (steps or ["Aloud, two.", "Aloud, four."])
+    plain = written_case(problem, response(text), source=source)
+    assert plain.skip_reason == (None if steps else "the reply holds no thinking")
+    emptied = written_case(problem, response(f"<think>\n\n</think>\n{text}"))
+    assert [step.text for step in emptied.steps] == ["Shown, two.", "Shown, four."]
 
 
 def test_what_is_no_json_is_named_with_its_line(written):

@@ -8,7 +8,7 @@ from tests.servers.chat_server import FAULTS, ChatServer, completion, error, sto
 from tests.subjects.chain.reasoners import Reasoner, asked_of, records, total
 
 from ice_eval.api import Run, evaluate, plan
-from ice_eval.errors import BudgetError, ConfigError, ModelError
+from ice_eval.errors import ConfigError, ModelError
 from ice_eval.pipeline import Silent
 from ice_eval.report.provenance import provenance
 from ice_eval.results import rescore
@@ -136,8 +136,12 @@ def test_bad_weather_changes_nothing(tmp_path):
 
 def test_what_was_paid_for_is_not_paid_for_again_after_a_kill(tmp_path):
     out = tmp_path / "run"
-    with pytest.raises(BudgetError):
-        run(Reasoner(), out, count=8, served={"max_requests": 50})
+
+    def gone(request, number):
+        return Reasoner()(request, number) if number <= 50 else error(401, "no")
+
+    with pytest.raises(ConfigError, match="status 401"):
+        run(gone, out, count=8)
     first = {response.key for response in read_responses(out / "responses.jsonl")}
     assert len(first) == 50
     assert json.loads((out / "manifest.json").read_text())["status"] == "running"

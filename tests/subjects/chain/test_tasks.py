@@ -70,7 +70,7 @@ def test_no_steps_are_said_to_be_none():
     ("name", "change", "message"),
     [
         ("gsm8k", {"question": None}, "record 0: the field 'question' is missing"),
-        ("gsm8k", {"answer": "many"}, "record 0: the answer 'many' cannot be read as a number"),
+        ("gsm8k", {"answer": "many"}, "the answer 'many' cannot be read as a number, and no other answer can"),
         ("commonsense_qa", {"choices": None}, "the field 'choices' holds None, and two options or more"),
         ("commonsense_qa", {"choices": ["glue"]}, "two options or more"),
         ("commonsense_qa", {"choices": ["glue", 3]}, "every option must be a text"),
@@ -83,6 +83,13 @@ def test_no_steps_are_said_to_be_none():
 def test_a_record_of_another_shape_is_refused(name, change, message):
     with pytest.raises(DataError, match=message):
         problem_of(name, **change)
+
+
+def test_one_gold_answer_that_cannot_be_read_is_kept_apart_and_the_others_count():
+    rows = [RECORDS["gsm8k"], {**RECORDS["gsm8k"], "answer": "many"}]
+    good, bad = with_records("gsm8k", rows).problems()
+    assert good.gold is not None and good.unread_gold is None
+    assert (bad.gold, bad.unread_gold) == (None, "many")
 
 
 def test_a_task_without_data_asks_for_a_file():

@@ -139,7 +139,7 @@ class LocalChat:
         """Return the response to every request, by its key, from the store or from the model.
 
         Repeats of a request that nothing is drawn for have one answer, which is computed once. A chat that leaves no
-        room for an answer gets a response with the status `error`.
+        room for an answer gets a response with the status `too_long`.
 
         Args:
             requests: Requests, in any order.
@@ -188,7 +188,7 @@ class LocalChat:
                 keep(other, reply)
 
     def _reply(self, written: ModelReply) -> Completion:
-        about = Completion(status="error", model=self._model.name, fingerprint=self._fingerprint)
+        about = Completion(status="too_long", model=self._model.name, fingerprint=self._fingerprint)
         if written.text is None:
             room = self._model.codec.max_tokens
             return replace(about, error=f"the chat has {written.n_read} tokens, and the model takes {room} in all")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ice_eval.servers import (
 from ice_eval.subjects.chain.chat import Asker, LocalChat
 from ice_eval.subjects.chain.local import AnswerScorer
 from ice_eval.subjects.chain.problems import whole_words
+from ice_eval.subjects.chain.steps import visible
 from ice_eval.tasks import AnyTask
 
 MOST_REPEATS = 1 << 20
@@ -132,6 +133,16 @@ class ChainModel(Model):
         return self.name.removeprefix(SERVED)
 
     @property
+    def extra(self) -> dict[str, Any]:
+        """Further fields of every request."""
+        return {} if self._served is None else self._served.extra
+
+    @property
+    def extra_text(self) -> str | None:
+        """The further fields as canonical JSON; None without any."""
+        return None if self._served is None else self._served.extra_text
+
+    @property
     def base_url(self) -> str | None:
         return None if self._served is None else self._served.base_url
 
@@ -178,10 +189,44 @@ class ChainModel(Model):
     ) -> list[Generated]:
         before = tuple(Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
         alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
-        asked = [replace(each, messages=(*before, *each.messages)) for each in alone]
+        asked = [self.settled(replace(each, messages=(*before, *each.messages))) for each in alone]
         replies = self.ask(asked)
         found = [replies[each.key] for each in asked]
-        return [Generated(whole_words(reply) if reply.answered else None, sum(reply.usage or ())) for reply in found]
+        return [
+            Generated(visible(whole_words(reply)) if reply.answered else None, sum(reply.usage or ()))
+            for reply in found
+        ]
+
+    def settled(self, request: Request) -> Request:
+        """Return the request with the limit of tokens under which its reply is known, if no other need be asked.
+
+        A whole reply holds under every limit, one that was cut off under smaller ones, and a request that was too long
+        is so under larger ones.
+        """
+        own, exact = request.max_tokens, None if self._store is None else self._store.responses.get(request.key)
+        if exact is not None and exact.status == "ok":  # mostly, and hashes take time
+            return request
+        known = self.replies(request)
+        whole = [limit for limit, reply in known.items() if reply.status not in ("truncated", "too_long")]
+        cut = [limit for limit, reply in known.items() if reply.status == "truncated" and limit >= own]
+        too_long = [limit for limit, reply in known.items() if reply.status == "too_long" and limit <= own]
+        return replace(request, max_tokens=next(iter([*whole, *cut, *too_long]), own))
+
+    def replies(self, request: Request) -> dict[int, Response]:
+        """Return the replies to a request that the folder holds, by their limits of tokens."""
+        store = self._store
+        asked = {limit: replace(request, max_tokens=limit).key for limit in sorted(store.limits if store else ())}
+        return {limit: store.responses[key] for limit, key in asked.items() if store and store.has_answer(key)}
+
+    def over_budget(self, planned: RequestPlan) -> str | None:
+        """Return the limit that the requests of a plan would exceed, with all that the folder holds; None: they fit."""
+        assert self._store is not None, "the run folder keeps what is asked"
+        return self.budget.exceeded(self._store.n_charged + planned.n_to_ask, self._store.billed.plus(planned.tokens))
+
+    @property
+    def n_charged(self) -> int:
+        """Number of requests that the folder has paid for."""
+        return 0 if self._store is None else self._store.n_charged
 
     def plan(self, requests: Sequence[Request]) -> RequestPlan:
         assert self._chat is not None, "the run folder keeps what is asked"
@@ -226,9 +271,15 @@ class ChainModel(Model):
     def about(self, *, were_given: bool) -> ChainInfo:
         """Return the address, or the device and weights."""
         device = None if self.inner is None else self.devices
-        return ChainInfo(base_url=self.base_url, device=device, weights=self.weights, were_given=were_given)
+        return ChainInfo(
+            base_url=self.base_url,
+            device=device,
+            weights=self.weights,
+            were_given=were_given,
+            extra_body=self.extra_text,
+        )
 
-    def account(self, rows_read: dict[str, int], *, were_given: bool) -> ChainInfo:
+    def account(self, rows_read: dict[str, int], *, were_given: bool, replies_thought: int) -> ChainInfo:
         """Return the counts and the addresses of the replies, too."""
         assert self._store is not None, "the run folder keeps what is asked"
         replies = list(self._store.responses.values())
@@ -239,6 +290,7 @@ class ChainModel(Model):
             base_urls=tuple(served.get("base_urls", ())),
             responses=dict(Counter(str(reply.status) for reply in replies)),
             rows_read=rows_read,
+            replies_thought=replies_thought,
             served_models=tuple(sorted({reply.model for reply in replies if reply.model})),
             fingerprints=tuple(sorted({reply.fingerprint for reply in replies if reply.fingerprint})),
             tokens=TokenCount(**self._store.billed._asdict()),

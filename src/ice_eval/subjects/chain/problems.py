@@ -9,6 +9,7 @@ from typing import Any
 
 import regex
 
+from ice_eval.choices import ChainFrom
 from ice_eval.errors import DataError
 from ice_eval.servers import NO_REPLY, Response
 from ice_eval.subjects.chain.answers import (
@@ -22,7 +23,7 @@ from ice_eval.subjects.chain.answers import (
 )
 from ice_eval.subjects.chain.logs import read_log
 from ice_eval.subjects.chain.numbers import NumberAnswer
-from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps, visible
+from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking, split_steps, thinking, visible
 from ice_eval.tasks import AnyTask, DataSource, NoData, numbered_rows
 
 FEWEST_STEPS = 2
@@ -42,6 +43,8 @@ class Problem:
     """Options to choose from; empty where the question has none."""
     gold: FinalAnswer | None
     kind: AnswerKind
+    unread_gold: str | None = None
+    """The answer that the data hold to be right, where it cannot be read; `gold` is None then."""
 
     @property
     def shown(self) -> str:
@@ -75,8 +78,7 @@ class ReasoningTask(AnyTask):
         """Return the first `limit` problems.
 
         Raises:
-            DataError: There are no data; or a record lacks a field or holds an answer that cannot be read, or two have
-                one id.
+            DataError: There are no data; a record lacks a field, or two have one id; or no gold answer can be read.
         """
         made: dict[str, Problem] = {}
         for index, row in enumerate(itertools.islice(self.data.rows(), limit)):
@@ -89,6 +91,7 @@ class ReasoningTask(AnyTask):
                 raise DataError(f"{self.data.origin}, record {index}: {exc}") from exc
         if not made:
             raise DataError(f"{self.data.origin} holds no records; at least one is needed.")
+        _refuse_unread(self.data.origin, list(made.values()))
         return list(made.values())
 
 
@@ -101,12 +104,20 @@ def text_of(row: ProblemRecord, name: str) -> str:
     return value
 
 
-def gold_of(value: object, kind: AnswerKind) -> FinalAnswer:
-    """Return the answer that a record holds to be right."""
-    gold = kind.gold(str(value))
-    if gold is None:
-        raise DataError(f"the answer {value!r} cannot be read as {kind.noun}.")
-    return gold
+def with_gold(problem: Problem, value: object) -> Problem:
+    """Return a problem with the answer that a record holds to be right; one that cannot be read is kept apart."""
+    gold = problem.kind.gold(str(value))
+    return replace(problem, gold=gold, unread_gold=str(value) if gold is None else None)
+
+
+def _refuse_unread(origin: str, problems: Sequence[Problem]) -> None:
+    """Raise DataError if every problem has a gold answer and none can be read: the data are of another kind."""
+    if all(each.unread_gold is not None for each in problems):
+        first = problems[0]
+        raise DataError(
+            f"{origin}: the answer {first.unread_gold!r:.80} cannot be read as {first.kind.noun}, and no other answer "
+            "can; choose the task that fits the data, or correct the answers."
+        )
 
 
 @dataclass(frozen=True)
@@ -156,6 +167,7 @@ def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain
                 f"{path}, {noun} {number}: the id '{record.problem.id}' was given in {noun} {first} already."
             )
         records.append(replace(record, n_further=row["n_further"] if logged is not None else 0))
+    _refuse_unread(str(path), [record.problem for record in records])
     return records
 
 
@@ -166,11 +178,6 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
     options = _texts(row, "choices") if row.get("choices") is not None else ()
     kind = kind or (OptionAnswer(options) if options else NumberAnswer())
     chain = _chain(row)
-    gold = None
-    if row.get("gold") is not None:
-        gold = kind.gold(_written(row, "gold"))
-        if gold is None:
-            raise DataError(f"'gold' holds {row['gold']!r}, which cannot be read as {kind.noun}.")
     if row.get("final") is not None:
         final = kind.read(_written(row, "final"))
     elif row.get("response") is not None:
@@ -178,7 +185,8 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
     else:
         raise DataError("'final' is missing: steps alone do not say which answer they came to.")
     identity = index if row.get("id") is None else str(row["id"])
-    return GivenChain(Problem(identity, question, options, gold, kind), chain, final)
+    problem = Problem(identity, question, options, None, kind)
+    return GivenChain(problem if row.get("gold") is None else with_gold(problem, _written(row, "gold")), chain, final)
 
 
 def _chain(row: ProblemRecord) -> Chain:
@@ -271,20 +279,48 @@ def case_of(problem: Problem, chain: Chain, answer: AnswerReading, *, policy: An
     return Case(problem, chain, answer, steps, reason)
 
 
-def given_case(given: GivenChain, *, policy: AnswerStep = "drop") -> Case:
+def given_case(given: GivenChain, *, policy: AnswerStep = "drop", source: ChainFrom = "auto") -> Case:
     """Return the case of a user-supplied chain."""
-    return case_of(given.problem, given.chain, given.final, policy=policy)
+    chain = _visible_chain(given.chain.response, source) or given.chain
+    return _from_source(case_of(given.problem, chain, given.final, policy=policy), source)
 
 
-def written_case(problem: Problem, response: Response, *, policy: AnswerStep = "drop") -> Case:
+def written_case(
+    problem: Problem, response: Response, *, policy: AnswerStep = "drop", source: ChainFrom = "auto"
+) -> Case:
     """Return the case of a chain that a model has just written."""
     text = response.text
     if response.reasoning:  # a field of its own at some servers; the tags of reasoning models mean the same
         text = f"<think>{response.reasoning}</think>\n{text}"
-    return case_of(problem, split_steps(text), reading_of(response, problem.kind), policy=policy)
+    chain = _visible_chain(text, source) or split_steps(text)
+    return _from_source(case_of(problem, chain, reading_of(response, problem.kind), policy=policy), source)
 
 
-_NO_ANSWER = {"refusal": "the model declined", "empty": "the reply is empty", "error": NO_REPLY}
+def _visible_chain(response: str, source: ChainFrom) -> Chain | None:
+    """Return the chain of the visible text, where that is wanted or the thinking is empty; None: all of it counts."""
+    thought = thinking(response)
+    return split_steps(visible(response)) if thought == "" or (thought and source == "visible") else None
+
+
+def _from_source(case: Case, source: ChainFrom) -> Case:
+    """Return the case; it is skipped where the chain is to be the thinking and there is none."""
+    if source == "thinking" and not thinking(case.chain.response) and case.skip_reason is None:
+        return replace(case, skip_reason="the reply holds no thinking")
+    return case
+
+
+_NO_ANSWER = {
+    "refusal": "the model declined",
+    "empty": "the reply is empty",
+    "too_long": "the request is longer than the model reads",
+    "error": NO_REPLY,
+}
+CUT_OFF = "the reply was cut off"
+
+
+def reasoned_anew(response: Response) -> bool:
+    """Return whether a model thought before it replied, in the open or hidden."""
+    return bool(response.reasoning_tokens or (response.reasoning or thinking(response.text) or "").strip())
 
 
 def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
@@ -293,7 +329,7 @@ def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
         return Unreadable(_NO_ANSWER[response.status])
     found = final_of(split_steps(response.text), kind)
     if response.status == "truncated" and not _is_complete(found, response, kind):
-        return Unreadable("the reply was cut off")
+        return Unreadable(CUT_OFF)
     return found
 
 

@@ -12,19 +12,20 @@ scores   same, changed                                 from the answer in the re
 ```
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ice_eval.attributions import Attribution, Lens
 from ice_eval.attributions.steps import RATE, rating_request
 from ice_eval.choices import AnswerStep, Hint, Pose
-from ice_eval.errors import CapabilityError, ConfigError, DataError
+from ice_eval.errors import BudgetError, CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models import Labels, Model, Served
 from ice_eval.operators import POSE_MARK, operators
 from ice_eval.operators.steps import Arrangement
@@ -66,7 +67,7 @@ from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
-from ice_eval.settings import RunConfig
+from ice_eval.settings import SETTINGS, RunConfig
 from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
 from ice_eval.subjects.chain.chat import (
     ASK,
@@ -86,6 +87,7 @@ from ice_eval.subjects.chain.levels import write_levels
 from ice_eval.subjects.chain.local import encode_chain
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
 from ice_eval.subjects.chain.problems import (
+    CUT_OFF,
     Case,
     GivenChain,
     Problem,
@@ -93,14 +95,26 @@ from ice_eval.subjects.chain.problems import (
     WorkedExample,
     given_case,
     reading_of,
+    reasoned_anew,
     written_case,
 )
 from ice_eval.subjects.chain.steps import Chain, Step, given_steps
 from ice_eval.tasks import AnyTask
 
+LimitName = Literal["max_tokens", "answer_tokens"]
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
+_FIRST_REPLIES = 10
+"""Replies about steps that are looked at before the others are asked."""
+_READ = "read"
+_MANY_TOKENS = 2048
+"""Smallest limit to propose where most replies are cut off: models that think write that much."""
+_AT_ONCE = (
+    'Let the model answer at once, in another --out: --extra-body \'{"chat_template_kwargs": {"enable_thinking": '
+    'false}}\' (vLLM, SGLang), --extra-body \'{"reasoning_effort": "minimal"}\' (OpenAI), or --poses prefill.'
+)
+_OTHER_MODEL = "Choose a model that answers at once, or --poses prefill."
 _FURTHER = "The log holds several responses to a problem: the first is evaluated, and {:,} others are not."
 
 
@@ -112,7 +126,9 @@ class ChainPlan(RequestPlan):
     skipped: dict[str, int]
     """User-supplied chains that cannot be evaluated, by reason; nothing is asked about them."""
     assumed: bool
-    """True if no chain is written yet: six steps are assumed."""
+    """True if no chain is written yet: six steps are assumed, and the plan is an estimate."""
+    exceeds: str | None = None
+    """The limit that the plan exceeds, if any."""
     n_further: int = 0
     """Further responses of a log to the same problems, which are not evaluated."""
 
@@ -124,7 +140,14 @@ class ChainPlan(RequestPlan):
         if self.n_further:
             lines.insert(0, _FURTHER.format(self.n_further))
         if self.assumed:
-            lines.append("Chains are not known yet: six steps are assumed.")
+            lines = [line.replace("at most about", "about") for line in lines]
+            lines.append(
+                "This is an estimate: chains are not known yet, and six steps are assumed. Longer chains take more "
+                "requests; an upper limit is printed once they are written."
+            )
+        if self.exceeds is not None:
+            after = "if the chains are as long, the run stops after writing them" if self.assumed else "the run stops"
+            lines.append(f"This exceeds the limit of {self.exceeds}: {after}, before it asks about any step.")
         return "\n".join(lines)
 
 
@@ -161,6 +184,7 @@ class ChainSubject(Subject):
         self._pool: StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
+        self._stored: Manifest | None = None
 
     @property
     def examples(self) -> list[Example]:
@@ -190,12 +214,13 @@ class ChainSubject(Subject):
     # ------------------------------------------------------------------------------------------- before the first row
 
     def identity(self) -> dict[str, Any]:
-        plain = {name: value for name, value in self._fields.items() if name not in ("levels", "poses", "hints")}
+        plain = {name: value for name, value in self._fields.items() if SETTINGS[name].role == "rows"}
         hashes = {
             "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
             "pose": self._poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._problems.values()]),
+            "extra_body": None if self._model is None else self._model.extra_text,
         }
         return {"task": self.task.name, "task_version": self.task.version, **hashes, **plain}
 
@@ -220,7 +245,18 @@ class ChainSubject(Subject):
         for name in ("poses", "hints"):
             self._fields[name] = tuple(dict.fromkeys([*getattr(stored.config.chain, name), *self._fields[name]]))
         self._answered_before = stored.chains.base_url
+        self._stored = stored
         return self
+
+    def notes(self, examples: Sequence[Example]) -> list[str]:
+        unread = [each for each in map(_problem, self._problems.values()) if each.unread_gold is not None]
+        if not unread:
+            return []
+        return [
+            f"{len(unread)} of {len(self._problems)} gold answers cannot be read as {unread[0].kind.noun} (the first: "
+            f"{unread[0].unread_gold!r:.60}, problem '{unread[0].id}'): these problems are evaluated, and do not count "
+            "for the accuracy. Correct the data if that matters."
+        ]
 
     def pool(self, engine: Engine, examples: Sequence[Example]) -> "StepPool":
         names = {name.partition("@")[0] for name in engine.operators}
@@ -237,27 +273,104 @@ class ChainSubject(Subject):
         if self._n_further:
             reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
-        n_missing = self.model.plan(list(asked.values())).n_to_ask if asked else 0
-        if n_missing:
+        missing = self.model.plan(list(asked.values()))
+        if missing.n_to_ask:
+            self._refuse_costs(missing, "to write the chains")
             self.assumed()
-            every = [*asked.values(), *self._expected(engine), *self._most_rationales(engine)]
-            reporter.say(f"plan, for chains of six steps: {self.model.plan(every)}")
-            reporter.start(n_missing, "chains")
+            every = self.model.plan([*asked.values(), *self._expected(engine), *self._most_rationales(engine)])
+            reporter.say(f"plan, for chains of six steps: {self._plan_of(every, self.model.over_budget(every))}")
+            reporter.start(missing.n_to_ask, "chains")
         try:
             replies = self.model.ask(list(asked.values()), reporter.advance)
         finally:
-            if n_missing:
+            if missing.n_to_ask:
                 reporter.stop()
-        written = [written_case(each, replies[asked[each.id].key], policy=self._policy) for each in self._unwritten]
+        self._refuse_too_long(replies.values(), "max_tokens")
+        written = [
+            written_case(each, replies[asked[each.id].key], policy=self._policy, source=self._fields["chain_from"])
+            for each in self._unwritten
+        ]
         self._set_cases([*self._given_cases, *written])
+        self._report_cut(Counter(_reason(case.answer) for case in written), "max_tokens", reporter)
         self._write_paraphrases(engine)
-        planned = self.model.plan(list(self._expected(engine)))
-        n_more = sum(1 for _ in self._most_rationales(engine)) if planned.n_to_ask else 0
-        more = f"\nand at most {n_more:,} requests about the steps that explanations choose" if n_more else ""
-        reporter.say(f"about the chains: {planned}{more}")
+        expected = list(self._expected(engine))
+        planned = self.model.plan(expected)
+        if not self._has_rationales(engine.config, planned):
+            planned = self.model.plan([*expected, *self._most_rationales(engine)])
+        reporter.say(f"about the chains: at most {planned}")
         before, here = self._answered_before, self.model.base_url
         if before is not None and before != here and planned.n_to_ask:
             reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
+        self._refuse_costs(planned, "about the steps of the chains")
+        if planned.n_to_ask:
+            self._try_first(engine, reporter)
+
+    def _has_rationales(self, config: RunConfig, planned: RequestPlan) -> bool:
+        """Return True if the folder holds all rows of rationales, so that no more than the plan is asked."""
+        stored = self._stored
+        if planned.n_to_ask or stored is None or stored.status != "complete" or stored.config.chain is None:
+            return False
+        is_same_limit = stored.config.chain.answer_tokens == self._fields["answer_tokens"]
+        return is_same_limit and set(config.attributions) <= set(stored.config.attributions)
+
+    def _refuse_costs(self, planned: RequestPlan, purpose: str) -> None:
+        """Raise BudgetError if a plan exceeds a limit, before anything of it is asked."""
+        limit = self.model.over_budget(planned)
+        if limit is None or not planned.n_to_ask:
+            return
+        needed = f"up to {planned.n_to_ask:,} requests are needed {purpose}, beside {self.model.n_charged:,} so far"
+        if planned.cost is not None:
+            needed += f"; they cost at most about {planned.cost:.2f}, beside {planned.cost_so_far:.2f} spent"
+        raise BudgetError(
+            f"{needed}. The limit is {limit}, so none of them is asked. What was answered is kept, and the same "
+            "command with a higher limit continues; a smaller --n or --m takes fewer requests, in another --out."
+        )
+
+    def _try_first(self, engine: Engine, reporter: Reporter) -> None:
+        """Ask a few requests of the run first: a model that reasons anew, or needs more tokens, shows in these."""
+        every = (row for case in self.evaluated for row in rows_of(self._rows_of(engine, case)))
+        first = list(itertools.islice(every, _FIRST_REPLIES))
+        replies = self.model.ask([self.request(row) for row in first])
+        self._refuse_too_long(replies.values(), "answer_tokens")
+        n_thought = sum(map(reasoned_anew, replies.values()))
+        if n_thought:
+            reporter.say(
+                f"{n_thought} of the first {len(replies)} replies to some of the steps reasoned anew. Such a reply "
+                "need not rest on the steps that it is given, so the run cannot show whether they matter, and there "
+                f"will be no verdict. {_AT_ONCE if self.model.inner is None else _OTHER_MODEL}"
+            )
+        readings = Counter(_reason(self._reading(row, replies[self.request(row).key])) for row in first)
+        self._report_cut(readings, "answer_tokens", reporter, may_end=self.model.inner is None)
+
+    def _refuse_too_long(self, replies: Collection[Response], limit: LimitName) -> None:
+        """Raise ModelError if the model cannot read any of some requests."""
+        if replies and all(reply.status == "too_long" for reply in replies):
+            raise ModelError(
+                "no chain can be evaluated: every request is longer than the model reads "
+                f"({next(iter(replies)).error}). Choose a model that reads more, or a smaller "
+                f"{SETTINGS[limit].option} than {self._fields[limit]}: some servers leave room for that many tokens."
+            )
+
+    def _report_cut(
+        self,
+        readings: Counter[str],
+        limit: LimitName,
+        reporter: Reporter,
+        *,
+        may_end: bool = True,
+    ) -> None:
+        """Report that most replies were cut off; raise ModelError if none could be read, unless the run may not end."""
+        n_cut, n, tokens = readings[CUT_OFF], readings.total(), self._fields[limit]
+        if 2 * n_cut <= n:
+            return
+        what = "chains" if limit == "max_tokens" else "replies to some of the steps"
+        message = (
+            f"{n_cut} of {n} {what} were cut off at {tokens} tokens before they gave an answer. The same command with "
+            f"{SETTINGS[limit].option} {max(_MANY_TOKENS, 4 * tokens)} continues, and asks only for those again."
+        )
+        if may_end and not readings[_READ]:
+            raise ModelError(f"no chain can be evaluated: {message}")
+        reporter.say(message)
 
     @property
     def _policy(self) -> AnswerStep:
@@ -276,7 +389,7 @@ class ChainSubject(Subject):
     @property
     def _given_cases(self) -> list[Case]:
         given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
-        return [given_case(each, policy=self._policy) for each in given]
+        return [given_case(each, policy=self._policy, source=self._fields["chain_from"]) for each in given]
 
     def _set_cases(self, cases: Sequence[Case]) -> None:
         self._cases = {case.id: case for case in cases}
@@ -288,6 +401,7 @@ class ChainSubject(Subject):
         if not any(name.startswith("paraphrase") for name in engine.operators):
             return
         asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
+        self._refuse_costs(self.model.plan(list(asked.values())), "to say the steps in other words")
         replies = self.model.ask(list(asked.values()))
         found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
@@ -299,7 +413,8 @@ class ChainSubject(Subject):
         return {"written": n_written, "kept": len(steps) - n_written} if steps else {}
 
     def _paraphrase_request(self, step: str) -> Request:
-        return self.question(PARAPHRASE.format(step=step), self._fields["answer_tokens"] + len(step))
+        longest = 1 << len(step).bit_length()  # few limits: replies are looked up under each
+        return self.question(PARAPHRASE.format(step=step), self._fields["answer_tokens"] + longest)
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
@@ -317,23 +432,30 @@ class ChainSubject(Subject):
         engine = prepare(config, self.answered_by(model), self, attributions, self.examples)
         asks = [*map(self._chain_request, self._unwritten), *self._expected(engine), *self._most_rationales(engine)]
         found = plan_requests(asks, ResponseStore(Path(RESPONSES)), self.model.budget)  # never entered: reads nothing
+        return self._plan_of(found, self.model.budget.exceeded(found.n_to_ask, found.tokens))
+
+    def _plan_of(self, found: RequestPlan, exceeds: str | None) -> ChainPlan:
         reasons = Counter(case.skip_reason for case in self._cases.values() if case.skip_reason is not None)
         return ChainPlan(
             **vars(found),
             n_problems=len(self._problems),
             skipped=dict(reasons.most_common()),
             assumed=bool(self._unwritten),
+            exceeds=exceeds,
             n_further=self._n_further,
         )
+
+    def _rows_of(self, engine: Engine, case: Case) -> Inputs:
+        """Return the rows of a chain, without those of rationales."""
+        item, engine = self._encoded(case), replace(engine, attributions={}, probing={})
+        rows = [reference_rows(engine, {0: item}), *ExampleRows(engine, 0, item, {}).new()]
+        return Inputs.join([each.inputs for each in rows])
 
     def _expected(self, engine: Engine) -> Iterator[Request]:
         """Yield the requests about chains, without the rows of rationales, which are not known yet."""
         methods = engine.attributions.values()
-        engine = replace(engine, attributions={}, probing={})
         for case in self.evaluated:
-            item = self._encoded(case)
-            rows = [reference_rows(engine, {0: item}), *ExampleRows(engine, 0, item, {}).new()]
-            inputs = [each.inputs for each in rows]
+            item, inputs = self._encoded(case), [self._rows_of(engine, case)]
             without = item.without(item.tokens_kept(~np.eye(item.n_units, dtype=bool)))
             for method in methods:
                 samples = method.n_probes(item.n_units) // item.n_units
@@ -478,7 +600,17 @@ class ChainSubject(Subject):
             return True
         problems = [answer.problem for row in inputs for answer in row.answers.values()]
         reasons = [*problems, *(row.skip_reason for row in inputs)]
-        return len(ledger.texts) < len(ledger) or any(NO_REPLY in (reason or "") for reason in reasons)
+        if len(ledger.texts) < len(ledger) or any(NO_REPLY in (reason or "") for reason in reasons):
+            return True
+        if any(row.fields.get(CHAIN) != self._cases[row.example_id].chain.response for row in inputs):
+            return True
+        return any(self._is_cut(row, ledger.texts[place]) for place, row in enumerate(rows_of(ledger.inputs)))
+
+    def _is_cut(self, row: Ids, text: str) -> bool:
+        """Return True if a row was read from a reply that was cut off, and a longer one is here or may come."""
+        request = self.request(row)
+        known = self.model.replies(request)
+        return bool(known) and (request.max_tokens not in known or known[request.max_tokens].text != text)
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -500,16 +632,13 @@ class ChainSubject(Subject):
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
         repeat, pose = sum(index for index in row[1:].tolist() if index < POSE_MARK), self._pose_of(row)
-        made = self.question(
+        return self.question(
             self.prompt(row),
             self._fields["answer_tokens"],
             repeat=repeat,
             before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
+            begun=begun_answer(self._steps_in(row)) if pose == "prefill" else None,
         )
-        if pose != "prefill":
-            return made
-        begun = Message("assistant", begun_answer(self._steps_in(row)))
-        return replace(made, messages=(*made.messages, begun), extra={**made.extra, **self.model.fields_of_begun_turn})
 
     def prompt(self, row: Ids) -> str:
         """Return the prompt for the answer to some of the steps."""
@@ -530,15 +659,22 @@ class ChainSubject(Subject):
         *,
         repeat: int = 0,
         before: Callable[[WorkedExample], Turns] | None = None,
+        begun: str | None = None,
     ) -> Request:
+        """Return a request with a prompt of its own, and perhaps the beginning of the reply."""
         turns = before(self._example) if before is not None and self._example is not None else ()
-        return Request(
-            messages=(*(Message(role, text) for role, text in turns), Message("user", prompt)),
+        if before is None:  # ratings of steps: a model that thinks needs as much for them as for an answer
+            max_tokens = max(max_tokens, self._fields["answer_tokens"])
+        own: Turns = () if begun is None else (("assistant", begun),)
+        request = Request(
+            messages=tuple(Message(role, text) for role, text in (*turns, ("user", prompt), *own)),
             model=self.model.asked_as,
             max_tokens=max_tokens,
             temperature=self._fields["temperature"],
+            extra={**self.model.extra, **({} if begun is None else self.model.fields_of_begun_turn)},
             repeat=repeat,
         )
+        return self.model.settled(request)
 
     def score(self, row: Ids, reply: Response) -> tuple[float, float]:
         """Return the log-scores of a reply: does it give the chain's own answer?"""
@@ -561,12 +697,14 @@ class ChainSubject(Subject):
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
         if self._hints:
             self._ask_hints(folder, config.seed)
-        read: Counter[str] = Counter()
+        read, n_thought = Counter[str](), 0
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
-                reading = self._reading(row, self.model.reply(self.request(row)))
-                read[reading.reason if isinstance(reading, Unreadable) else "read"] += 1
-        account = self.model.account(dict(read), were_given=not self._unwritten)
+                reply = self.model.reply(self.request(row))
+                read[_reason(self._reading(row, reply))] += 1
+                n_thought += reasoned_anew(reply)
+        self._report_cut(read, "answer_tokens", reporter, may_end=not self._fields["levels"])
+        account = self.model.account(dict(read), were_given=not self._unwritten, replies_thought=n_thought)
         return {"chains": replace(account, paraphrased=self._paraphrased)}
 
     def _ask_hints(self, folder: RunFolder, seed: int) -> None:
@@ -584,6 +722,11 @@ def _usual_chain(problem: Problem) -> tuple[Chain, FinalAnswer, tuple[Step, ...]
     """Return chain, answer and steps that are assumed of a problem."""
     chain = given_steps([f"{problem.id}, {number}: {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
     return chain, problem.gold or FinalAnswer("7", "whole"), chain.steps
+
+
+def _reason(reading: AnswerReading) -> str:
+    """Return why an answer cannot be read, or `read`."""
+    return reading.reason if isinstance(reading, Unreadable) else _READ
 
 
 def _problem(each: Problem | GivenChain) -> Problem:

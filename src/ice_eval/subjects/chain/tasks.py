@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ice_eval.errors import DataError
 from ice_eval.subjects.chain.answers import LabelAnswer, OptionAnswer
 from ice_eval.subjects.chain.numbers import NumberAnswer
-from ice_eval.subjects.chain.problems import Problem, ProblemRecord, ReasoningTask, WorkedExample, gold_of, text_of
+from ice_eval.subjects.chain.problems import Problem, ProblemRecord, ReasoningTask, WorkedExample, text_of, with_gold
 from ice_eval.tasks import HubData, load_task, task
 
 _EXAMPLE = WorkedExample(
@@ -31,9 +31,9 @@ def gsm8k() -> ReasoningTask:
 
 
 def _problem(row: ProblemRecord, identity: str) -> Problem:
-    """Return the gold answer is `final`, else what follows `####` at the end of the worked solution."""
+    """Return a problem; its gold answer is `final`, else what follows `####` at the end of the worked solution."""
     final = row["final"] if row.get("final") is not None else text_of(row, "answer").rpartition("####")[2]
-    return Problem(identity, text_of(row, "question"), (), gold_of(final, NumberAnswer()), NumberAnswer())
+    return with_gold(Problem(identity, text_of(row, "question"), (), None, NumberAnswer()), final)
 
 
 _SHAPES = '["…", "…"], {"A": "…", "B": "…"} or {"label": ["A", "B"], "text": ["…", "…"]}'
@@ -58,7 +58,7 @@ def choice_problem(row: ProblemRecord, identity: str) -> Problem:
     if given is None:
         raise DataError(f"the field 'answer' is missing; the record has {', '.join(map(str, row))}.")
     answer = kind.letters[names.index(str(given))] if str(given) in names else given
-    return Problem(identity, text_of(row, "question"), options, gold_of(answer, kind), kind)
+    return with_gold(Problem(identity, text_of(row, "question"), options, None, kind), answer)
 
 
 def _options(given: object) -> tuple[list[str], tuple[str, ...]]:
@@ -137,7 +137,7 @@ def label_task(
         if label is None:
             raise DataError(f"the field 'label' is missing; the record has {', '.join(map(str, row))}.")
         named = list(words)[label] if isinstance(label, int) and 0 <= label < len(words) else label
-        return Problem(identity, question.format(text=text_of(row, "text")), (), gold_of(named, kind), kind)
+        return with_gold(Problem(identity, question.format(text=text_of(row, "text")), (), None, kind), named)
 
     example = WorkedExample(Problem("", question.format(text=text), (), None, kind), steps, answer)
     return ReasoningTask(read=read, kind=kind, example=example, data=load_task(classification).data)
