@@ -167,7 +167,7 @@ class FillPool:
         for piece in last[1]:
             start, stop = self._own.get((piece.size, item.example_id), (0, 0))
             picked = (numbers[piece.numbers] * self._available(piece.size, item.example_id)).astype(np.int64)
-            picked[picked >= start] += stop - start
+            picked += (picked >= start) * (stop - start)
             ids[piece.tokens] = self._tables[piece.size][picked]
             known = self._texts[piece.size]
             for unit, place in zip(piece.units, picked.tolist(), strict=True):
