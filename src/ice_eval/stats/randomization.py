@@ -390,7 +390,7 @@ def _studentized(advantages: Draws, grouping: Grouping) -> Draws:
     if grouping.order is not None:
         return _studentized_by_deviations(advantages, grouping)
     n = advantages.shape[1]
-    squares, mean = np.einsum("bn,bn->b", advantages, advantages), advantages @ np.ones(n) / n
+    squares, mean = (advantages[:, None] @ advantages[:, :, None]).ravel(), advantages @ np.ones(n) / n
     variance = squares - n * mean**2
     # Where the mean is most of the squares, round-off is much of their difference.
     rough = variance <= _LEAST_SPREAD * squares
