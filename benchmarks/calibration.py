@@ -398,7 +398,7 @@ def monotone(simulation: Simulation) -> Claim:
 def detectable(simulation: Simulation) -> Claim:
     found, n_sets = _Lines(), simulation.n(2000)
     for n in (20, 50, 200):
-        families = stats.Families(np.tile(2 * np.arange(M + 1), n).astype(np.uint8), np.full(n, M + 1), np.full(n, M))
+        families = stats.Families(np.tile(2 * np.arange(M + 1), n).astype(np.uint8), np.full(n, M + 1))
         for case, spread in (("benign", 1.0), ("observed win rates happen to be nearly equal", 0.05)):
             rng = rng_of("detectable", case, n)
             observed = 0.5 + spread * (rng.choice(UNIFORM, (n_sets, n)) - 0.5)

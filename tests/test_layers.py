@@ -14,7 +14,7 @@ import ice_eval
 ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
-    {"choices", "records", "errors", "_registry", "seeding", "_controls", "files"},
+    {"choices", "records", "errors", "_registry", "seeding", "files"},
     {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "boundaries", "encoding", "interop", "table"},
     {"scoring", "blacklist", "settings"},

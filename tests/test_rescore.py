@@ -10,7 +10,7 @@ from tests.small_runs import files_of, picks, results_of, run, texts
 from ice_eval.report import notes, tables
 
 KINDS = {
-    "fixed": {"m": 12},
+    "fixed": {"m": 12, "k": [0.2, 0.35]},
     "matched": {"m": 12, "nulls": ["size", "contiguity", "position", "frequency", "sub-word"]},
     "examples": {"adaptive": "examples", "nulls": ["size", "position"]},
     "dataset": {"adaptive": "dataset"},
@@ -53,10 +53,10 @@ def finished(tmp_path_factory):
 
 def test_rescoring_without_a_model_library_gives_the_same_bytes(finished):
     folders = [each.path for each, _ in finished.values()]
-    for folder in folders:
-        for name in ("summary.json", "examples.jsonl"):
-            (folder / name).write_text("")
     before = {folder: {p: c for p, c in files_of(folder).items() if p.suffix == ".parquet"} for folder in folders}
+    for folder in folders:
+        for name in ("summary.json", "examples.parquet"):
+            (folder / name).write_text("")
     done = subprocess.run([sys.executable, "-c", WITHOUT, *folders], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name, (each, results) in finished.items():

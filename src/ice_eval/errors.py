@@ -1,4 +1,4 @@
-"""Every error that a user can meet, in one tree.
+"""Every error that a user can meet, in one tree, and what no terminal or file may get.
 
     IceError
     ├── ConfigError         something a person can fix: a flag, a name, a file, a folder
@@ -17,6 +17,7 @@ Bugs stay `AssertionError` or `TypeError`.
 """
 
 import importlib
+import unicodedata
 from types import ModuleType
 
 
@@ -89,3 +90,16 @@ def require(module: str, *, install: str, purpose: str) -> ModuleType:
         raise MissingExtraError(
             f"'{module}' is not installed, and is needed {purpose}. Install it: pip install '{install}'"
         ) from exc
+
+
+def without_controls(text: str) -> str:
+    """Replace control characters but new lines and tabs by `\ufffd`: a terminal would obey them.
+
+    So do halves of characters (lone surrogates), as file names that are no UTF-8 have: they cannot be printed.
+    """
+    return "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" else c for c in text)
+
+
+def is_broken(text: str) -> bool:
+    """Return whether a text holds half of a character (a lone surrogate), which UTF-8 cannot write."""
+    return any("\ud800" <= c <= "\udfff" for c in text)

@@ -10,7 +10,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Literal, cast
 
-from ice_eval._controls import without_controls
+from ice_eval.errors import without_controls
 from ice_eval.nulls import SIZE
 
 EMPTY = "–"

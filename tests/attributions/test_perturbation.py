@@ -213,20 +213,26 @@ def test_as_many_probes_as_asked_for_or_all_there_are(name, n_units, n_probes):
     assert values.shape == (n_units,) and np.isfinite(values).all()
 
 
+@pytest.fixture(scope="module")
+def among():
+    return run(["random", *METHODS], reviews(18, neutral=12))
+
+
 @pytest.mark.parametrize("name", METHODS)
-def test_seeds_decide_what_is_drawn_and_nothing_else_does(name):
+def test_seeds_decide_what_is_drawn_and_nothing_else_does(name, among):
     found = reviews(18, neutral=12)
     alone, again = run([name], found), run([name], found, token_budget=64)
-    among = run(["random", *METHODS], found)
     other = run([name], found, seed=1)
 
     def probes(run_):
         return [(row.key, row.kept, row.input_ids) for row in rows_of(run_, f"probe:{name}")]
 
-    assert probes(alone) == probes(again) == probes(among)
-    assert (probes(alone) == probes(other)) == (name == "occlusion")
+    own = probes(alone)
+    assert own == probes(again) == probes(among)
+    assert (own == probes(other)) == (name == "occlusion")
+    expected = vectors(among, name)
     for example, values in vectors(alone, name).items():
-        assert values == pytest.approx(vectors(among, name)[example], abs=1e-9)
+        assert values == pytest.approx(expected[example], abs=1e-9)
 
 
 @pytest.mark.parametrize("name", METHODS)

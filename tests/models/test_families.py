@@ -53,8 +53,12 @@ def test_every_row_is_that_of_a_plain_forward(tiny, family, unit):
     rows = ledger_rows(run.folder)
     assert {row.key.direction for row in rows} == {None, "sufficiency", "necessity"}
     assert {row.key.operator for row in rows} == {None, *known}
+    expected = {}  # many rows have the same input
     for row in rows:
-        np.testing.assert_allclose(row.scores, plain(model.model, row, label_ids, causal=causal), atol=5e-5)
+        key = row.input_ids, row.segment_ids
+        if key not in expected:
+            expected[key] = plain(model.model, row, label_ids, causal=causal)
+        np.testing.assert_allclose(row.scores, expected[key], atol=5e-5)
 
 
 @pytest.mark.parametrize("family", CAUSAL)

@@ -1,14 +1,12 @@
 """What a run writes."""
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.small_runs import lines_of, results_of, rows_of
-from tests.toy_runs import Counting, planted, reviews, run
+from tests.small_runs import lines_of, rows_of
+from tests.toy_runs import Counting, reviews, run
 
 from ice_eval.errors import ConfigError
 from ice_eval.results import SCHEMA
@@ -65,26 +63,6 @@ def test_rationales_are_the_top_units_of_the_recorded_attributions(finished):
     for line in lines_of(finished, attribution="random", operator="delete"):
         top = np.argsort(vectors[line.example_id])[::-1][: len(line.rationale)]
         assert line.rationale == tuple(sorted(top.tolist()))
-
-
-RESCORE = """
-import sys
-from ice_eval.cli import main
-try:
-    main()
-finally:
-    assert not {"torch", "transformers"} & set(sys.modules), "a model library was imported"
-"""
-
-
-def test_rescoring_gives_the_same_bytes_without_a_model_library(tmp_path):
-    found = run(attributions={"mine": planted, "random": None}, k=[0.2, 0.35], out=tmp_path / "run")
-    results = results_of(found)
-    for name in ("summary.json", "examples.parquet"):
-        (found.path / name).write_text("")
-    done = subprocess.run([sys.executable, "-c", RESCORE, "rescore", found.path], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert results_of(found) == results
 
 
 def test_an_unfinished_run_is_not_rescored(tmp_path):

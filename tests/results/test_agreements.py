@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from ice_eval.results.agreements import N_NAMED, kappas
 from ice_eval.results.examples import Examples
 from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.summary import summarise
-from ice_eval.stats import member_win_rates
+from ice_eval.stats import all_member_win_rates
 
 CONFIG = settings(model="by-hand", task="letters", m=100)
 WORDS = ["anti-faithful", "near-random", "weakly faithful", "faithful"]
@@ -34,18 +35,6 @@ def robustness(several, config):
 def outcomes(rates, *, m=100, halves=None, groups=None, effect_sizes=None):
     """An outcome per win rate; None stands for an example that failed."""
     n = len(rates)
-    spans = tuple(Span("text", unit, unit + 1) for unit in range(10))
-    rows = [
-        InputRow(
-            f"e{index}",
-            {"text": "abcdefghij"},
-            spans=spans,
-            target=1,
-            gold=1,
-            group=None if groups is None else groups[index],
-        )
-        for index in range(n)
-    ]
     sound = np.array([rate is not None for rate in rates])
     known = np.array([rate for rate in rates if rate is not None], dtype=np.float64)
     first, second = (known, known) if halves is None else np.asarray(halves)[sound].T
@@ -61,15 +50,24 @@ def outcomes(rates, *, m=100, halves=None, groups=None, effect_sizes=None):
         "second_half": second,
         **{name: np.full(len(known), np.nan) for name in ("m_effective", "n_fills", "effect_size_random")},
     }
-    families = np.array([family_of(rate) for rate in known]).reshape(len(known), 101)
     members = np.full(len(known), 101)
+    # Of each rationale and 100 random sets that all differ.
+    scores = np.concatenate([100 * known[:, None], np.broadcast_to(np.arange(100.0), (len(known), 100))], axis=1)
+    families = all_member_win_rates(scores, members)
     errors = {index: "a score is not finite" for index in np.flatnonzero(~sound).tolist()}
-    return Outcomes.of(Examples.of(rows), sound, numbers, families, members, errors, [(0, 1)] * len(known), shared)
+    examples = examples_of(n, None if groups is None else tuple(groups))
+    return Outcomes.of(examples, sound, numbers, families, members, errors, [(0, 1)] * len(known), shared)
 
 
-def family_of(rate, m=100):
-    """Of a rationale and m random sets that all differ."""
-    return member_win_rates(np.array([m * rate, *range(m)]))
+@cache
+def examples_of(n, groups):
+    spans = tuple(Span("text", unit, unit + 1) for unit in range(10))
+    same = {"spans": spans, "target": 1, "gold": 1}
+    rows = [
+        InputRow(f"e{index}", {"text": "abcdefghij"}, **same, group=None if groups is None else groups[index])
+        for index in range(n)
+    ]
+    return Examples.of(rows)
 
 
 def grouped(by_operator, *, attribution="mine", null="size", **more):

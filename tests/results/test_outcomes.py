@@ -1,6 +1,7 @@
 """Outcomes as columns: nothing is rounded, and nothing is lost."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -15,8 +16,6 @@ def outcomes(families=(), *, n=None, groups=None, errors=None, rationales=(), fi
     """Columns of examples; `families` and `numbers` are those of the examples without an error."""
     errors = errors or {}
     n = n or len(families) + len(errors)
-    groups = groups or [None] * n
-    rows = [InputRow(f"e{first + place}", {"text": ""}, target=1, group=groups[place]) for place in range(n)]
     members = np.array([len(family) for family in families], dtype=np.int64)
     padded = np.full((len(families), members.max(initial=0)), np.nan)
     for family, own in zip(families, padded, strict=True):
@@ -26,7 +25,15 @@ def outcomes(families=(), *, n=None, groups=None, errors=None, rationales=(), fi
         members, padded = np.zeros(int(sound.sum()), dtype=np.int64), np.full((int(sound.sum()), 0), np.nan)
     columns = {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}
     shared = {"gold": np.full(n, np.nan), "target": np.ones(n)}
-    return Outcomes.of(Examples.of(rows), sound, columns, padded, members, errors, rationales, shared)
+    examples = examples_of(n, first, None if groups is None else tuple(groups))
+    return Outcomes.of(examples, sound, columns, padded, members, errors, rationales, shared)
+
+
+@cache
+def examples_of(n, first, groups):
+    groups = groups or [None] * n
+    rows = [InputRow(f"e{first + place}", {"text": ""}, target=1, group=groups[place]) for place in range(n)]
+    return Examples.of(rows)
 
 
 def joined(*parts):

@@ -49,12 +49,31 @@ def test_one_fill_is_worth_one_set(rng):
     assert found.n_effective.tolist() == [1.0] * 5 and np.isnan(found.error).all()
 
 
-def test_members_of_every_fill_win_half_of_the_time(rng):
-    observed, null, fills, n = scores(rng, 8, share=0.4)
-    rates, members = stats.member_win_rates_by_fill(observed, null, fills, n)
-    assert members.tolist() == [1 + M + F] * 8
+def test_members_are_compared_by_their_difference_to_the_rationale_under_their_fill(rng):
+    observed, null, _, _ = scores(rng, 8, share=0.4)
+    observed, null, n = np.round(observed, 1), np.round(null, 1), np.array([M, M, M, M, 5, 5, 2, 1])
+    null = np.where(np.arange(M) < n[:, None], null, np.nan)
+    rates = stats.member_win_rates_by_fill(observed, null, n)
+    for own, sets, found, m in zip(observed, null, rates, n, strict=True):
+        values = np.round([0.0, *(sets - own)[:m]], 1)
+        ahead = np.sign(values[:, None] - values)
+        assert found[: m + 1] == pytest.approx(0.5 + ahead.sum(axis=1) / 2 / m)
+        assert np.isnan(found[m + 1 :]).all()
     assert rates[:, 0] == pytest.approx(stats.compare_all(observed, null, n).win_rate)
-    assert rates[:, 1:].mean(axis=1) == pytest.approx(0.5)
+
+
+def test_an_offset_of_a_fill_changes_no_member_even_where_most_sets_tie(rng):
+    observed, null, fills, n = scores(rng, 8, share=0.4)
+    observed, null = np.round(observed), np.round(null)
+    offset = np.array([0.1, 3.3, -2.7, 7.1])[fills]
+    moved = stats.member_win_rates_by_fill(observed + offset, null + offset, n)
+    assert np.array_equal(moved, stats.member_win_rates_by_fill(observed, null, n))
+
+
+def test_members_of_one_fill_are_the_usual_ones(rng):
+    observed, null, n = np.repeat(rng.random((5, 1)), M, axis=1), rng.random((5, M)), np.full(5, M)
+    usual = stats.all_member_win_rates(np.concatenate([observed[:, :1], null], axis=1), n + 1)
+    assert np.array_equal(stats.member_win_rates_by_fill(observed, null, n), usual)
 
 
 def test_effect_sizes_of_one_fill_are_the_usual_ones(rng):
@@ -70,13 +89,15 @@ def test_an_offset_of_a_fill_changes_no_effect_size(rng):
     assert moved == pytest.approx(stats.effect_sizes_by_fill(observed, null, fills, n))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.7])
-def test_the_test_of_a_data_set_keeps_its_level(rng, share):
+@pytest.mark.parametrize(("share", "tied"), [(0.0, False), (0.7, False), (0.5, True)])
+def test_the_test_of_a_data_set_keeps_its_level(rng, share, tied):
     rejected = 0
     for _ in range(200):
         observed, null, fills, n = scores(rng, 10, share=share)
-        rates, members = stats.member_win_rates_by_fill(observed, null, fills, n)
-        families = [own[:count] for own, count in zip(rates, members, strict=True)]
+        if tied:  # most scores are the offset of their fill, and few are larger
+            offset = np.array([0.0, 3.0, -2.0, 7.0])[fills]
+            observed, null = ((each > 1.3) + offset for each in (observed, null))
+        families = [*stats.member_win_rates_by_fill(observed, null, n)]
         rejected += stats.mean_test(families, rng=rng, n_draws=99).p_value <= 0.05
     assert rejected <= 22  # binomial: 22 of 200 are reached with probability 0.0006 at the level of 5 %
 

@@ -180,7 +180,7 @@ def test_families_that_are_held_small_come_back_bit_for_bit(first, second, data)
     one, two = held(first), held(second, missing=[0, 1])
     assert_families(one, first)
     assert_families(two, second)
-    joined = [np.concatenate([getattr(each, name) for each in (one, two)]) for name in ("beaten", "sizes", "n_sets")]
+    joined = [np.concatenate([getattr(each, name) for each in (one, two)]) for name in ("beaten", "sizes")]
     both = Families(*joined)
     assert_families(both, [*first, *second])
     chosen = np.array(data.draw(st.lists(st.booleans(), min_size=len(both.sizes), max_size=len(both.sizes))))

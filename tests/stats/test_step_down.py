@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from ice_eval.stats import MeanTest, mean_tests, member_win_rates, step_down
+from ice_eval.stats import MeanTest, all_member_win_rates, mean_tests, step_down
 
 
 def made(statistic, null):
@@ -89,7 +89,7 @@ def test_one_useless_method_of_ten_is_seldom_called_better(rng, alike):
             own = alike**0.5 * shared + (1 - alike) ** 0.5 * rng.normal(size=(20, 20))
             for _ in range(2):
                 scores = own + 0.3 * rng.normal(size=(20, 20))
-                families.append([member_win_rates(row) for row in scores])
+                families.append([*all_member_win_rates(scores, np.full(20, 20))])
                 keys.append(method)
         tests = mean_tests(families, rng=lambda: np.random.default_rng(3), n_draws=499)
         wrong += min(step_down(tests, keys, rng=rng).p_values) <= 0.05

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from ice_eval._controls import without_controls
+from ice_eval.errors import without_controls
 from ice_eval.pipeline import Reporter, Silent
 
 if TYPE_CHECKING:

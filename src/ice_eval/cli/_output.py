@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from ice_eval._controls import without_controls
+from ice_eval.errors import without_controls
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -18,8 +18,7 @@ import torch
 import transformers
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from ice_eval._controls import without_controls
-from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError
+from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError, without_controls
 from ice_eval.files import cache_folder
 from ice_eval.models.base import LoadSettings, Model
 from ice_eval.models.causal import CausalLM

@@ -1,6 +1,6 @@
 """Retrieval infill: its operator, the pool of units that it draws from, and the units it must not write."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -94,6 +94,17 @@ class DrawnFills(NamedTuple):
     texts: tuple[str, ...]
 
 
+class _Piece(NamedTuple):
+    """One pooled unit of `size` tokens for each of some units of an example."""
+
+    size: int
+    units: list[int]
+    numbers: Ids
+    """(units,): indices of the random numbers."""
+    tokens: Ids
+    """(units, size): indices of the tokens, counted in units alone."""
+
+
 class FillPool:
     """Units of other examples, bucketed by token count, drawn in constant time.
 
@@ -133,6 +144,8 @@ class FillPool:
         self._texts = {length: [text for _, text in bucket] for length, bucket in buckets.items()}
         self._tables = {length: np.array([ids for ids, _ in bucket]) for length, bucket in buckets.items()}
         """Length -> (units, length): the ids of all units."""
+        self._last: tuple[Encoded | None, list[_Piece]] = None, []
+        """The item that was drawn for last, with its pieces: an example has several fills."""
         if not buckets:
             raise DataError("infill found no unit that may be written: every unit of the data is on the blacklist.")
         if len({example_id for _, example_id in self._own}) < 2:
@@ -145,28 +158,36 @@ class FillPool:
 
     def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = "infill") -> DrawnFills:
         """Draw one replacement for every unit of `item`, from the other examples, whatever the operator."""
+        last = self._last
+        if last[0] is not item:
+            last = self._last = item, list(self._pieces(item))
         # One uniform number per token is enough for any composition, and keeps the stream independent of the pool.
+        numbers = rng.random(int(np.count_nonzero(item.unit_of != PROTECTED)))
+        ids, texts = np.zeros(len(numbers), dtype=np.int64), [""] * item.n_units
+        for piece in last[1]:
+            start, stop = self._own.get((piece.size, item.example_id), (0, 0))
+            picked = (numbers[piece.numbers] * self._available(piece.size, item.example_id)).astype(np.int64)
+            picked += (picked >= start) * (stop - start)
+            ids[piece.tokens] = self._tables[piece.size][picked]
+            known = self._texts[piece.size]
+            for unit, place in zip(piece.units, picked.tolist(), strict=True):
+                texts[unit] += known[place]
+        return DrawnFills(ids, tuple(texts))
+
+    def _pieces(self, item: Encoded) -> Iterator[_Piece]:
+        """Yield the pieces of all units: one for each unit, or shorter ones joined, longest first."""
         lengths = item.unit_lengths()
-        numbers, starts = rng.random(int(lengths.sum())), np.cumsum(lengths) - lengths
-        ids, texts = np.zeros(len(numbers), dtype=np.int64), [""] * len(lengths)
+        starts = np.cumsum(lengths) - lengths
         for length in sorted(set(lengths.tolist())):
             sizes = self._sizes(length, item.example_id)
             if sizes is None:
                 raise DataError(
                     f"infill found no unit of other examples for example '{item.example_id}': its data are too few."
                 )
-            units, done = (lengths == length).nonzero()[0], 0
-            places = starts[units]
-            for number, size in enumerate(sizes):  # one piece, or shorter ones joined, longest first
-                start, stop = self._own.get((size, item.example_id), (0, 0))
-                picked = (numbers[places + number] * self._available(size, item.example_id)).astype(np.int64)
-                picked[picked >= start] += stop - start
-                ids[places[:, None] + np.arange(done, done + size)] = self._tables[size][picked]
-                pieces = self._texts[size]
-                for unit, place in zip(units.tolist(), picked.tolist(), strict=True):
-                    texts[unit] += pieces[place]
-                done += size
-        return DrawnFills(ids, tuple(texts))
+            units = (lengths == length).nonzero()[0]
+            for number, size in enumerate(sizes):
+                tokens = starts[units][:, None] + np.arange(sum(sizes[:number]), sum(sizes[: number + 1]))
+                yield _Piece(size, units.tolist(), starts[units] + number, tokens)
 
     def tokens(self, count: int, rng: np.random.Generator) -> Ids:
         """Draw units of one token each, of any example."""

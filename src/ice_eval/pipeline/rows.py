@@ -1,5 +1,6 @@
 """The rows of an example: references, rationales and random sets. Only this module defines what is compared."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ class ExampleRows:
                 if chosen.size:
                     # `take` copies whole heads, indexing field by field.
                     head, masks = self._head.take(chosen), self._masks.take(chosen, axis=0)
-                    found += self._under(operator, direction, head, masks)
+                    found.append(self._under(operator, direction, head, masks))
         if self._wants_first and self.engine.config.eraser:
             rows = list(self._eraser_rows())
             self._n_eraser = sum(map(len, rows))
@@ -302,10 +303,10 @@ class ExampleRows:
         alone = heads(n_units, example=self.place, kind=Kind.LEAVE_ONE_OUT, size=1, set=np.arange(n_units))
         for operator in range(len(self.engine.operators)):
             for direction in range(len(DIRECTIONS)):
-                yield from self._under(operator, direction, chosen, masks)
-            yield from self._under(operator, DIRECTIONS.index("necessity"), alone, np.eye(n_units, dtype=bool))
+                yield self._under(operator, direction, chosen, masks)
+            yield self._under(operator, DIRECTIONS.index("necessity"), alone, np.eye(n_units, dtype=bool))
 
-    def _under(self, operator: int, direction: int, head: NDArray[Any], sets: KeepMasks) -> list[Rows]:
+    def _under(self, operator: int, direction: int, head: NDArray[Any], sets: KeepMasks) -> Rows:
         """Return the rows of sets under one operator and direction.
 
         Rationales are scored under every fill of the operator. Random sets are distributed over the fills: set number j
@@ -314,21 +315,17 @@ class ExampleRows:
         name, item = tuple(self.engine.operators)[operator], self.item
         act = self.engine.operators[name]
         keep = sets if DIRECTIONS[direction] == "sufficiency" else ~sets
-        found, n_fills = [], self._n_fills(name)
-        for draw in range(n_fills):
-            own, kept = head.copy(), keep
-            if n_fills > 1:
-                chosen = _under_fill(head, draw, n_fills)
-                own, kept = head[chosen], keep[chosen]
-            own["operator"], own["direction"], own["draw"] = operator, direction, draw
-            if not len(own):
-                continue
-            if act.needs_fills and self.engine.config.fills == "own":
-                found.append(self._with_own_fills(act, own, kept))
-                continue
-            fills = self._shared_fills(name, draw) if act.needs_fills else _NO_FILLS
-            found.append(Rows.of(own, kept, act.build(item, kept, fills=fills)))
-        return found
+        draws, rows = _under_fills(head, self._n_fills(name)).nonzero()
+        own, kept = head.take(rows), keep.take(rows, axis=0)
+        own["operator"], own["direction"], own["draw"] = operator, direction, draws
+        if act.needs_fills and self.engine.config.fills == "own":
+            return self._with_own_fills(act, own, kept)
+        starts = np.flatnonzero(np.diff(draws, prepend=NOT_SET)).tolist()  # rows of one fill are adjacent
+        inputs = []
+        for start, stop in itertools.pairwise([*starts, len(draws)]):
+            fills = self._shared_fills(name, int(draws[start])) if act.needs_fills else _NO_FILLS
+            inputs.append(act.build(item, kept[start:stop], fills=fills))
+        return Rows.of(own, kept, Inputs.join(inputs))
 
     def _shared_fills(self, operator: str, draw: int) -> Fills:
         if (operator, draw) not in self.fills:
@@ -361,11 +358,12 @@ class ExampleRows:
         return (words[kind], operator, DIRECTIONS[row["direction"]], int(row["size"]), place, int(row["draw"]))
 
 
-def _under_fill(head: NDArray[Any], draw: int, n_fills: int) -> NDArray[np.bool_]:
-    """Return a mask of the rows that are scored under one of several fills."""
-    is_set = (head["kind"] == Kind.RANDOM) & (head["set"] % n_fills == draw)
-    is_probe = np.isin(head["kind"], (Kind.ERASER, Kind.LEAVE_ONE_OUT)) & (draw < ERASER_FILLS)
-    chosen: NDArray[np.bool_] = (head["kind"] == Kind.RATIONALE) | is_set | is_probe
+def _under_fills(head: NDArray[Any], n_fills: int) -> NDArray[np.bool_]:
+    """Return a mask of the rows that are scored under each fill, (fills, rows)."""
+    kind, draws = head["kind"], np.arange(n_fills)[:, None]
+    is_set = (kind == Kind.RANDOM) & (head["set"] % n_fills == draws)
+    is_probe = ((kind == Kind.ERASER) | (kind == Kind.LEAVE_ONE_OUT)) & (draws < ERASER_FILLS)
+    chosen: NDArray[np.bool_] = (kind == Kind.RATIONALE) | is_set | is_probe
     return chosen
 
 

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 from scipy.special import expit
 
-from ice_eval._controls import without_controls
+from ice_eval.errors import without_controls
 from ice_eval.nulls import SIZE
 from ice_eval.records import Kind, Span
 from ice_eval.report.colours import AGAINST, SUPPORT, WHITE

@@ -374,7 +374,7 @@ class ScoredExamples:
             "score": used.probability,
             **self._beside_rates(used, n_rated, rates, exact, operators),
         }
-        families, members, n_sets = self._families(used)
+        families, members = self._families(used)
         return Outcomes.of(
             self.examples,
             sound,
@@ -384,7 +384,6 @@ class ScoredExamples:
             found.errors,
             self._rationales(cell, used.rationale),
             self._shared,
-            n_sets,
         )
 
     def _beside_rates(
@@ -428,15 +427,15 @@ class ScoredExamples:
             **noise,
         }
 
-    def _families(self, used: ScoreMatrices) -> tuple[Matrix, Ids, Ids]:
-        """Return win rates of all members of each family, their number, and the number of sets."""
+    def _families(self, used: ScoreMatrices) -> tuple[Matrix, Ids]:
+        """Return win rates of all members of each family, and their number."""
         most = FIRST_SETS if self.reading.sequential else used.order.shape[1]
         order, own, n = used.order[:, :most], used.own_order[:, :most], np.minimum(used.n, most)
         if not len(n):
-            return order, n, n
+            return order, n
         if used.fills.any():
-            return *stats.member_win_rates_by_fill(own, order, used.fills[:, :most], n), n
-        return stats.all_member_win_rates(np.concatenate([own[:, :1], order], axis=1), n + 1), n + 1, n
+            return stats.member_win_rates_by_fill(own, order, n), n + 1
+        return stats.all_member_win_rates(np.concatenate([own[:, :1], order], axis=1), n + 1), n + 1
 
     @cached_property
     def _shared(self) -> dict[str, Values]:

@@ -70,20 +70,19 @@ class Outcomes:
         errors: Mapping[int, str],
         rationales: Sequence[tuple[int, ...]],
         shared: Mapping[str, Column],
-        n_sets: NDArray[np.int64] | None = None,
     ) -> "Outcomes":
         """Return the outcomes of `examples`.
 
         `numbers`, `families` (win rates of all scored sets, that of the rationale first), `members` (their numbers) and
-        `rationales` cover the sound examples only, and so does `n_sets`, the random sets of each: by default all
-        members but the rationale. `shared` are columns of all examples that do not depend on the configuration.
+        `rationales` cover the sound examples only. `shared` are columns of all examples that do not depend on the
+        configuration.
         """
         columns = {name: np.full(len(examples), np.nan) for name in numbers}
         for name, values in numbers.items():
             columns[name][sound] = values
-        sizes, in_null = (np.zeros(len(examples), dtype=np.int32) for _ in range(2))
-        sizes[sound], in_null[sound] = members, 0 if n_sets is None else n_sets
-        held = Families.of(families, members, sizes, None if n_sets is None else in_null)
+        sizes = np.zeros(len(examples), dtype=np.int32)
+        sizes[sound] = members
+        held = Families.of(families, members, sizes)
         return cls(examples.ids, examples.groups, sound, errors, rationales, {**columns, **shared}, held)
 
     def __len__(self) -> int:
@@ -191,7 +190,6 @@ class GrowingOutcomes:
                 "sound": found.sound,
                 "beaten": found.families.beaten,
                 "sizes": found.families.sizes,
-                "n_sets": found.families.n_sets,
             }
             for name, values in {**found._numbers, **families}.items():
                 if name not in shared or found is first:
@@ -207,7 +205,7 @@ class GrowingOutcomes:
         found = {}
         for cell, errors in self._errors.items():
             own = {name: column for (owner, name), column in columns.items() if owner in (None, cell)}
-            sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"), own.pop("n_sets"))
+            sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"))
             found[cell] = Outcomes(self._ids, self._groups, sound, errors, (), own, families)
         return found
 

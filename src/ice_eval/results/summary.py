@@ -189,7 +189,8 @@ class _Inferences:
             tests |= dict(zip(cells, found, strict=True))
         keys = [(cell.attribution, cell.k, cell.null) for cell in tests]
         joint = stats.step_down(list(tests.values()), keys, rng=rng_for(self._config.seed, "step-down"))
-        p_values = {cell: max(test.first(DRAWS).p_value, self._least_p(cell)) for cell, test in tests.items()}
+        single = {cell: stats.MeanTest.of(test.statistic, test.null[:DRAWS]) for cell, test in tests.items()}
+        p_values = {cell: max(test.p_value, self._least_p(cell)) for cell, test in single.items()}
         raised = map(max, p_values.values(), joint.p_values)
         return p_values, dict(zip(p_values, raised, strict=True)), joint.alpha
 

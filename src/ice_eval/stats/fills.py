@@ -5,6 +5,7 @@ and `null` are scores, (examples, sets), padded with NaN at the end; `fills` is 
 the number of sets of each example.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,12 +51,12 @@ def fill_noise(observed: Matrix, null: Matrix, fills: FillNumbers, n: Counts) ->
     beaten, better = won_and_lost(observed, null)
     won = np.where(np.isnan(null), np.nan, 0.5 + (beaten.astype(np.float64) - better) / 2)
     rate = null_means(won, n)
-    parts = _per_fill(won, fills)
-    n_fills = _n_fills(parts)
-    squares = np.sum([(counts * (means - rate)) ** 2 for counts, means in parts], axis=0)
+    counts, means = _per_fill(won, fills)
+    n_fills = np.count_nonzero(counts, axis=1)
+    squares = ((counts * (means - rate[:, None])) ** 2).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         error = np.where(n_fills > 1, n_fills / (n_fills - 1) * squares / n**2, np.nan)
-        within = np.where(n > n_fills, _squares_within(won, fills) / (n - n_fills), np.nan)
+        within = np.where(n > n_fills, _squares_within(won, fills, means) / (n - n_fills), np.nan)
         independent = null_means((won - rate[:, None]) ** 2, n) / n
         wider = (stdtrit(np.maximum(n_fills - 1, 1), _LEVEL) / ndtri(_LEVEL)) ** 2
         worth = np.where(error > 0, independent / (error * wider), 1.0) * n
@@ -69,61 +70,35 @@ def effect_sizes_by_fill(observed: Matrix, null: Matrix, fills: FillNumbers, n: 
     fill. With fewer than two sets per fill it is the variance of all sets.
     """
     mean = null_means(null, n)
-    n_fills = _n_fills(_per_fill(null, fills))
-    within = _squares_within(null, fills) / np.maximum(n - n_fills, 1) * (n - 1) / n
+    counts, means = _per_fill(null, fills)
+    n_fills = np.count_nonzero(counts, axis=1)
+    within = _squares_within(null, fills, means) / np.maximum(n - n_fills, 1) * (n - 1) / n
     variances = np.where(n >= 2 * n_fills, within, null_means((null - mean[:, None]) ** 2, n))
     return effect_sizes_of(null_means(np.where(np.isnan(null), np.nan, observed), n) - mean, variances, null)
 
 
-def member_win_rates_by_fill(observed: Matrix, null: Matrix, fills: FillNumbers, n: Counts) -> tuple[Matrix, Counts]:
-    """Return win rates of the members of each family, (examples, members), and the number of members, for `mean_test`.
+def member_win_rates_by_fill(observed: Matrix, null: Matrix, n: Counts) -> Matrix:
+    """Return win rates of the rationale and of each set, (examples, 1 + sets), against each other, for `mean_test`.
 
-    The first member is the rationale with its win rate over all fills. Then follows, for every fill, the win rate of
-    each set and of the rationale against the others under this fill: their mean is one half.
+    Sets are compared by their difference to the rationale under the same fill, so that an offset of a fill does not
+    matter. The first win rate is that over all fills.
     """
-    won, lost = won_and_lost(observed, null)
-    own = (np.count_nonzero(won, axis=1) + (n - np.count_nonzero(won, axis=1) - np.count_nonzero(lost, axis=1)) / 2) / n
-    columns = [own[:, None]]
-    for fill in range(int(fills.max(initial=0)) + 1):
-        under = (fills == fill) & ~np.isnan(null)
-        counts = np.count_nonzero(under, axis=1)
-        some = np.flatnonzero(counts)
-        if not some.size:
-            continue
-        first = under[some].argmax(axis=1)
-        group = _compact(np.where(under[some], null[some], np.nan))[:, : counts.max()]
-        rates = np.full((len(n), 1 + group.shape[1]), np.nan)
-        members = np.concatenate([observed[some, first][:, None], group], axis=1)
-        rates[some] = all_member_win_rates(members, counts[some] + 1)
-        columns.append(rates)
-    found = _compact(np.concatenate(columns, axis=1))
-    return found, np.count_nonzero(~np.isnan(found), axis=1)
+    # Ties are decided relative to the magnitude of scores, not of their differences.
+    level = np.nanmax(np.abs(np.concatenate([observed, null], axis=1)), axis=1, keepdims=True)
+    return all_member_win_rates(np.concatenate([level, level + (null - observed)], axis=1), n + 1)
 
 
-def _compact(values: Matrix) -> Matrix:
-    """Return the matrix with the NaN of each row at the end."""
-    return np.take_along_axis(values, np.argsort(np.isnan(values), axis=1, kind="stable"), axis=1)
+def _per_fill(values: Matrix, fills: FillNumbers) -> tuple[NDArray[np.int64], Matrix]:
+    """Return the number of sets under each fill and their mean, (examples, fills); 0 without a set."""
+    shape, inside = (len(values), int(fills.max(initial=0)) + 1), ~np.isnan(values)
+    cells = (np.arange(shape[0])[:, None] * shape[1] + fills)[inside]
+    counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    sums = np.bincount(cells, values[inside], math.prod(shape)).reshape(shape)
+    return counts, sums / np.maximum(counts, 1)
 
 
-def _per_fill(values: Matrix, fills: FillNumbers) -> list[tuple[Counts, Draws]]:
-    """Return the number of sets under each fill and their mean, 0 without a set."""
-    found = []
-    for fill in range(int(fills.max(initial=0)) + 1):
-        under = (fills == fill) & ~np.isnan(values)
-        counts = np.count_nonzero(under, axis=1)
-        found.append((counts, np.where(under, values, 0.0).sum(axis=1) / np.maximum(counts, 1)))
-    return found
-
-
-def _n_fills(parts: list[tuple[Counts, Draws]]) -> Counts:
-    n_fills: Counts = np.count_nonzero(np.array([counts for counts, _ in parts]), axis=0)
-    return n_fills
-
-
-def _squares_within(values: Matrix, fills: FillNumbers) -> Draws:
+def _squares_within(values: Matrix, fills: FillNumbers, means: Matrix) -> Draws:
     """Return the sum of squared deviations from the mean of the fill."""
-    centres = np.zeros(values.shape)
-    for fill, (_, means) in enumerate(_per_fill(values, fills)):
-        centres = np.where(fills == fill, means[:, None], centres)
-    squares: Draws = np.where(np.isnan(values), 0.0, (values - centres) ** 2).sum(axis=1)
+    deviations = values - np.take_along_axis(means, fills, axis=1)
+    squares: Draws = np.where(np.isnan(values), 0.0, deviations**2).sum(axis=1)
     return squares

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 from scipy.stats import t as student
 
 from ice_eval.errors import DataError
@@ -213,10 +213,11 @@ class _Sample:
         rates = np.clip(values, 0.0, 1.0)
         grouping = grouping_of(groups, n=rates.size)
         sizes = grouping.counts.astype(np.float64)
-        pairs = np.stack([grouping.sums(rates) / sizes, sizes / sizes.max()])
-        distinct, counts = np.unique(pairs, axis=1, return_counts=True)
+        # Pairs as complex numbers, which sort by their real part first: ten times as fast as columns.
+        pairs = grouping.sums(rates) / sizes + 1j * (sizes / sizes.max())
+        distinct, counts = np.unique(pairs, return_counts=True)
         n = effective_number(groups, n=rates.size)
-        return cls(distinct[0], distinct[1], counts.astype(np.float64), float(rates.mean()), n)
+        return cls(distinct.real, distinct.imag, counts.astype(np.float64), float(rates.mean()), n)
 
     def mirrored(self) -> "_Sample":
         return _Sample(1 - self.values, self.weights, self.counts, 1 - self.mean, self.n)
@@ -260,7 +261,11 @@ def _log_wealth(sample: _Sample, mean: float, *, mixed: bool) -> float:
         return wealth
 
     if mixed:
-        return float(logsumexp(won(_BETS)) - math.log(len(_BETS)))
+        # As `scipy.special.logsumexp`, whose checks would take most of the time of an interval.
+        wealth = won(_BETS)
+        most, is_most = wealth.max(), wealth == wealth.max()
+        n_most, others = np.count_nonzero(is_most), np.exp(np.where(is_most, -np.inf, wealth) - most).sum()
+        return float(np.log1p(others / n_most) + np.log(n_most) + most - math.log(len(_BETS)))
     # Log-wealth is concave in the bet, so the best one is next to the best of every eighth.
     near = _STRIDE * int(np.argmax(won(_ALL_BETS[::_STRIDE])))
     return float(won(_ALL_BETS[max(0, near - _STRIDE) : near + _STRIDE]).max())

@@ -183,51 +183,35 @@ def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
 class Families:
     """Win rates of all scored sets of many examples, that of the rationale first.
 
-    A member beats a whole number of half members of its family, so one or two bytes hold it; with several fills it is
-    rounded to that.
+    A member beats a whole number of half members of its family, so one or two bytes hold it.
     """
 
     beaten: NDArray[np.unsignedinteger[Any]]
     """Concatenated families: twice the number of members that each member beats, ties one half."""
     sizes: NDArray[np.integer[Any]]
     """Number of members of each family; 0 for examples without one."""
-    n_sets: NDArray[np.integer[Any]]
-    """Number of random sets of each example: a win rate of 1 beats so many. Several fills make more members."""
 
     @classmethod
-    def of(
-        cls,
-        rates: Matrix,
-        members: Counts,
-        sizes: NDArray[np.integer[Any]],
-        n_sets: NDArray[np.integer[Any]] | None = None,
-    ) -> "Families":
-        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family.
-
-        `n_sets` of all examples is the number of other members, unless it is given: win rates are rounded to it.
-        """
+    def of(cls, rates: Matrix, members: Counts, sizes: NDArray[np.integer[Any]]) -> "Families":
+        """Return families from padded win rates, (families, members); `sizes` covers all examples, 0 for no family."""
         inside = np.arange(rates.shape[1]) < members[:, None]
-        in_null = members - 1 if n_sets is None else n_sets[sizes > 0]
-        twice = np.rint(2 * in_null[:, None] * rates)[inside]
-        held = np.maximum(sizes - 1, 0) if n_sets is None else n_sets
-        return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes, held)
+        twice = np.rint(2 * (members[:, None] - 1) * rates)[inside]
+        return cls(twice.astype(np.min_scalar_type(int(twice.max(initial=0)))), sizes)
 
     def select(self, chosen: Mask) -> "Families":
-        beaten = self.beaten[np.repeat(chosen, self.sizes)]
-        return Families(beaten, self.sizes[chosen], self.n_sets[chosen])
+        return Families(self.beaten[np.repeat(chosen, self.sizes)], self.sizes[chosen])
 
     def variances(self) -> Draws:
         """Return the variance of the win rates of each non-empty family, about one half."""
         sizes = self.sizes[self.sizes > 0].astype(np.int64)
-        in_null = 2.0 * self.n_sets[self.sizes > 0]
-        squares = (self.beaten.astype(np.float64) / np.repeat(in_null, sizes) - CHANCE) ** 2
+        squares = (self.beaten.astype(np.float64) / np.repeat(2.0 * (sizes - 1), sizes) - CHANCE) ** 2
         means: Draws = np.add.reduceat(squares, np.cumsum(sizes) - sizes) / sizes if sizes.size else np.zeros(0)
         return means
 
     def rates(self) -> list[Draws]:
         """Return the win rates of each non-empty family."""
         ends = np.cumsum(self.sizes)
-        rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.n_sets, self.sizes)
+        rates = self.beaten.astype(np.float64) / 2 / np.repeat(self.sizes - 1, self.sizes)
         return [rates[end - size : end] for end, size in zip(ends, self.sizes, strict=True) if size]
 
 
@@ -245,10 +229,6 @@ class MeanTest:
     @property
     def n_draws(self) -> int:
         return self.null.size
-
-    def first(self, n_draws: int) -> "MeanTest":
-        """Return the test with its first draws alone."""
-        return MeanTest.of(self.statistic, self.null[:n_draws])
 
     @classmethod
     def of(cls, statistic: float, null: Draws) -> "MeanTest":
@@ -328,8 +308,7 @@ class _Table:
         if isinstance(families, Families):
             has_members = families.sizes > 0
             sizes = families.sizes[has_members].astype(np.int64)
-            unit = np.multiply(2.0, families.n_sets[has_members], dtype=np.float64)
-            table = cls(families.beaten, sizes, unit)
+            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64))
         else:
             sizes = np.array([np.size(family) for family in families], dtype=np.int64)
             if not sizes.all():
@@ -411,7 +390,7 @@ def _studentized(advantages: Draws, grouping: Grouping) -> Draws:
     if grouping.order is not None:
         return _studentized_by_deviations(advantages, grouping)
     n = advantages.shape[1]
-    squares, mean = np.einsum("bn,bn->b", advantages, advantages), advantages @ np.ones(n) / n
+    squares, mean = (advantages[:, None] @ advantages[:, :, None]).ravel(), advantages @ np.ones(n) / n
     variance = squares - n * mean**2
     # Where the mean is most of the squares, round-off is much of their difference.
     rough = variance <= _LEAST_SPREAD * squares

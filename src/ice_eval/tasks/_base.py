@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from ice_eval._controls import is_broken
 from ice_eval._registry import Registry, did_you_mean
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, is_broken
 from ice_eval.records import Example
 from ice_eval.tasks._data import DataSource, FileData, with_groups
 

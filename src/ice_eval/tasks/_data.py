@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ice_eval._controls import is_broken
-from ice_eval.errors import DataError, require
+from ice_eval.errors import DataError, is_broken, require
 from ice_eval.files import as_text, why_no_json
 from ice_eval.records import Example, Span
 

@@ -9,8 +9,7 @@ from typing import Any, Literal
 
 import altair as alt
 
-from ice_eval._controls import without_controls
-from ice_eval.errors import ConfigError, require
+from ice_eval.errors import ConfigError, require, without_controls
 from ice_eval.files import write_atomically
 from ice_eval.report.colours import BLACK, UNKNOWN_COLOUR, WHITE, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
 from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
