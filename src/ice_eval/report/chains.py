@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.errors import ConfigError
+from ice_eval.operators import pose_of
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
-from ice_eval.results.chains import SHORT, pose_of
+from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
 from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
@@ -266,7 +267,12 @@ _LEFT_OPEN: Mapping[frozenset[Pattern], str] = {
 """What may be said although several patterns are possible."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
 """Verdict where no reply could be read."""
-_ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
+_ACTS = {
+    "delete": "deleted",
+    "replace": "replaced by steps of other problems",
+    "filler": "replaced by dots",
+    "mistake": "given a planted error",
+}
 
 
 @dataclass(frozen=True)
@@ -407,6 +413,11 @@ def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         if line.verdict is not None:
             place = f"{line.operator}, k = {line.k:g}, chains: {CHAINS[line.chains]}, n = {line.n}"
             yield f"{plain_words(line.verdict)[:-1]} ({place})."
+    for line in capacities(content):
+        leads = any((line.k, line.chains) == (each.k, each.chains) for each in lines)
+        if leads and pose_of(line.operator) and line.verdict is not None:
+            operator, _, pose = line.operator.partition("@")
+            yield f"In the pose {pose} the verdict under {operator} is: {line.verdict}."
     if any(line.verdict is not None and len(line.verdict.words) > 1 for line in lines):
         yield "A verdict is undetermined where 95 % intervals allow more than one pattern: more problems narrow them."
     if max(line.n for line in lines) < ENOUGH:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.operators import operators
+from ice_eval.operators import is_removal, operators, pose_of
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
@@ -201,11 +201,6 @@ class _ChainRows:
         return [row for row in self._rows if row.key.kind == kind and pose_of(row.key.operator) == pose]
 
 
-def pose_of(operator: str | None) -> str:
-    """Return the pose that an operator's name ends with; empty for the first pose."""
-    return (operator or "").partition("@")[2]
-
-
 def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
     inputs, chains = [], []
     for part in folder.parts():
@@ -310,7 +305,7 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
     Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
     """
     steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
-    if not steady:
+    if not steady or operators.get(line.operator).keeps_meaning:
         return line
     floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
     noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])
@@ -419,12 +414,9 @@ def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterat
 
 
 def _pairs(config: RunSettings) -> list[tuple[str, str]]:
-    """Return the pairs of operators that differ in their pose alone, or in all but their pose."""
-
-    def differ_once(first: str, second: str) -> bool:
-        return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
-
-    return [pair for pair in itertools.combinations(config.operators, 2) if differ_once(*pair)]
+    """Return the pairs of operators that remove steps in the first pose, and each operator beside its other poses."""
+    poses = [(name.partition("@")[0], name) for name in config.operators if pose_of(name)]
+    return [*itertools.combinations(filter(is_removal, config.operators), 2), *poses]
 
 
 def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:

@@ -157,6 +157,7 @@ def test_poses_show_who_only_obeys(reads_in, tmp_path):
         line = headline(folder, operator=f"delete@{pose}")
         assert (line.necessity, line.sufficiency) == ((1, 0) if pose in reads_in else (0, 1))
         assert line.noise_floor == 0
+    assert {line.operator for line in folder.summary().configurations} == {"delete"}, "explanations: first pose alone"
     gaps = {(*line.operators, line.measure): line.gap for line in content.operator_dependence}
     for measure, sign in (("necessity", 1), ("sufficiency", -1), ("capacity", 1)):
         assert gaps["delete", "delete@prefill", measure] == (0 if "prefill" in reads_in else sign)
