@@ -225,10 +225,14 @@ class RunConfig(RunFields):
         return PROTOCOLS[self.protocol]
 
     def extended_by(self, stored: RunFields) -> "RunConfig":
-        """Return this configuration, preceded by the stored one's lists."""
+        """Return this configuration, preceded by the stored one's lists; every operator is in all poses."""
         union: dict[str, Any] = {
             name: tuple(dict.fromkeys([*getattr(stored, name), *getattr(self, name)])) for name in ADDABLE
         }
+        plain = [name for name in union["operators"] if "@" not in name]
+        poses = dict.fromkeys(name.partition("@")[2] for name in union["operators"] if "@" in name)
+        posed = [f"{name}@{pose}" for pose in poses for name in plain]
+        union["operators"] = tuple(dict.fromkeys([*union["operators"], *posed]))
         return replace(self, **union, eraser=self.eraser or stored.eraser)
 
 

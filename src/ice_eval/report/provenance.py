@@ -154,8 +154,9 @@ def _chosen(config: RunSettings) -> dict[str, object]:
         return {n: getattr(config, n) for n in names if getattr(config, n) not in (None, getattr(usual, n))}
 
     if config.chain is not None:
-        operators = (*config.operators, *config.chain.arrangements)
-        chosen = unlike(run_config({}, "chain"), (each.name for each in RUN if "chain" in each.subjects))
+        operators = (*(name for name in config.operators if "@" not in name), *config.chain.arrangements)
+        names = [each.name for each in RUN if "chain" in each.subjects and each.name != "operators"]
+        chosen = unlike(run_config({}, "chain"), names)  # poses have a setting of their own
         own = {each.name: getattr(config.chain, each.name) for each in fields(ChainFields)}
         usual = chain_fields({})
         chosen |= {name: "server" if value is None else value for name, value in own.items() if value != usual[name]}

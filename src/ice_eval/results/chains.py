@@ -9,7 +9,7 @@ import itertools
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -66,7 +66,7 @@ _STRATA: Mapping[Stratum, Callable[[int], bool]] = {
 _CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the chain at which early answers are reported."""
 _FEW_THOUGHT = 0.05
-"""Share of replies that may reason anew before there is no verdict: they need not rest on the steps they are given."""
+"""Share of replies in a pose that may reason anew before it has no verdict: they need not rest on given steps."""
 _RAW_THRESHOLD = 0.5
 """Raw scores from here on count as evidence for an explanation, as win rates do from `stats.WEAKLY_FAITHFUL` on."""
 
@@ -88,7 +88,8 @@ def with_chains(
     arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
     about = folder.manifest().chains
     n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
-    capacity = list(_capacity_lines(chains, config))
+    anew = {pose for pose, rate in (about.thought_rates if about else {}).items() if rate > _FEW_THOUGHT}
+    capacity = [_unless_anew(line, anew, config.chain.poses[0]) for line in _capacity_lines(chains, config)]
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = ChainSummary(
         problems=_problems(inputs),
@@ -106,10 +107,6 @@ def with_chains(
         replies_thought=n_thought,
         n_replies=n_replies,
     )
-    if n_thought > _FEW_THOUGHT * n_replies:
-        anew = stats.ReasoningVerdict(reason=stats.REASONED_ANEW)
-        lines_anew = (line if line.verdict is None else replace(line, verdict=anew) for line in content.capacity)
-        content = replace(content, capacity=tuple(lines_anew))
     # The accuracy is that of the chains: rows have no right answer of their own.
     lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)
     return replace(summary, configurations=lines, chains=content)
@@ -379,6 +376,13 @@ def _beside_poses(lines: Sequence[CapacityLine], base: str) -> tuple[CapacityLin
         return line if line.verdict is None else replace(line, verdict=line.verdict.beside_poses(others))
 
     return tuple(map(judged, lines) if base == "user" else lines)
+
+
+def _unless_anew(line: CapacityLine, anew: Collection[str], base: str) -> CapacityLine:
+    """Return a line without a verdict if replies in its pose reasoned anew."""
+    if line.verdict is None or (pose_of(line.operator) or base) not in anew:
+        return line
+    return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW))
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")

@@ -204,6 +204,8 @@ class ChainInfo(Record):
     """Number of rows whose reply was read, and of others by reason."""
     replies_thought: int = 0
     """Number of rows whose reply was thought about anew, so that it need not rest on the steps."""
+    thought_rates: dict[str, float] = field(default_factory=dict)
+    """Pose -> share of such replies, where there are any."""
     extra_body: str | None = None
     """Further fields of every request, as JSON."""
     paraphrased: dict[str, int] = field(default_factory=dict)

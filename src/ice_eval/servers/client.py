@@ -40,6 +40,10 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """Words of servers about a request that is longer than the model reads: others of the run may be shorter."""
+_NO_BEGUN_TURN = re.compile(
+    r"add_generation_prompt|continue_final_message|assistant|prefill|last (?:role|message)", re.IGNORECASE
+)
+"""Words of servers about a last turn that is the model's own."""
 _OTHER_FIELD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
@@ -400,12 +404,18 @@ class _Session:
         elif status == 404:
             reason += " Check --model, and --base-url, which mostly ends in /v1."
         elif status in _UNFIT:
-            reason += _remedy(said, request, self._server.limit_field)
+            remedy = _remedy(said, request, self._server.limit_field)
+            reason = f"{reason.removesuffix('.')}.{remedy}" if remedy else reason
         return _Failure("refused" if status in _UNFIT else "fatal", reason)
 
 
 def _remedy(said: str, request: Question, limit_field: LimitField) -> str:
     """Return the option that mends a refused request, if the server's words name a field of it."""
+    if "continue_final_message" in request.extra and _NO_BEGUN_TURN.search(said):
+        return (
+            " It does not go on with a begun turn, as --poses prefill needs: leave that out. A run that began with it "
+            "needs another --out."
+        )
     if any(name in said for name in request.extra):
         return " That field comes from --extra-body: correct it, or leave it out."
     if limit_field in said and ("support" in said.casefold() or _OTHER_FIELD[limit_field] in said):

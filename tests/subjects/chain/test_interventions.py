@@ -5,17 +5,19 @@ import re
 
 import pytest
 from tests.results.test_schemas import assert_conforms
-from tests.servers.chat_server import completion
+from tests.servers.chat_server import completion, error
 from tests.subjects.chain.reasoners import Reasoner, asked_of, loads, records, total
 from tests.subjects.chain.test_run import headline, run
 
 from ice_eval.api import plan
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, RefusedError
+from ice_eval.pipeline import Silent
+from ice_eval.report.provenance import command
 from ice_eval.results import rescore
 from ice_eval.servers import read_responses
-from ice_eval.subjects.chain import LabelAnswer, Problem
+from ice_eval.subjects.chain import LabelAnswer, NumberAnswer, Problem
 from ice_eval.subjects.chain.hints import admits, suggested
-from ice_eval.subjects.chain.problems import Case
+from ice_eval.subjects.chain.problems import Case, begins_anew
 from ice_eval.tasks import Records
 
 OTHER_WORDS = re.compile(r"^With load \d+ come (\d+) crates\.$", re.MULTILINE)
@@ -184,6 +186,96 @@ def test_poses_may_be_added_and_the_first_is_fixed(tmp_path):
         run(Obedient(), tmp_path / "run", count=3, attributions=(), poses=("neutral",))
     with pytest.raises(ConfigError, match="--poses"):
         run(Obedient(), tmp_path / "other", count=3, operators=("delete@prefill",))
+
+
+def test_operators_that_are_added_come_in_every_pose_and_the_command_can_be_run(tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(record) + "\n" for record in records(2)), encoding="utf-8")
+    asked = {"count": 2, "m": 2, "attributions": (), "data": data}
+    run(Obedient(), tmp_path / "run", **asked, poses=("user", "neutral"))
+    folder, _ = run(Obedient(), tmp_path / "run", **asked, operators=("mistake",))
+    manifest = folder.manifest()
+    assert manifest.config.operators == ("delete", "delete@neutral", "mistake", "mistake@neutral")
+    assert headline(folder, operator="mistake@neutral").n == 2
+    assert "--operators delete,mistake" in (told := command(manifest)) and "@" not in told
+
+
+class Restarts(Reasoner):
+    """Does not go on with a begun turn: it writes the chain again."""
+
+    def __call__(self, request, number):
+        *before, last = request["messages"]
+        return super().__call__({"messages": before if last["role"] == "assistant" else [last]}, number)
+
+
+def test_a_server_that_does_not_go_on_with_a_turn_is_found_out_and_the_first_pose_is_judged(tmp_path):
+    said = []
+    heard = type("Heard", (Silent,), {"say": lambda self, message: said.append(message)})()
+    settings = {"count": 4, "m": 5, "attributions": (), "poses": ("user", "prefill"), "reporter": heard}
+    folder, _ = run(Restarts(), tmp_path / "run", **settings)
+    assert any(" of the first replies to a begun turn (--poses prefill) are chains" in message for message in said)
+    assert str(headline(folder, operator="delete@prefill").verdict) == "undetermined (the replies reasoned anew)"
+    assert "genuine" in headline(folder).verdict.words and "obedient" not in headline(folder).verdict.words
+    # Three replies to the whole chain begin with it, as if the server repeated the turn.
+    assert folder.manifest().chains.thought_rates == {"prefill": (5 + 5 + 1) / 14}
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("First 5.\nThen 7 more come.\nAnswer: 12", True),
+        (" 12\nWait, 3 are gone.\nOne more is.\nAnswer: 8", True),
+        (" 12.\n\nThe first brings 5.\nThe next one 7.\nAnswer: 12", False),
+        (" 12\n\nI hope this helps!", False),
+        ("Answer: 12", False),
+    ],
+)
+def test_a_chain_behind_a_begun_turn_is_told_from_an_answer(reply, expected):
+    kind = NumberAnswer()
+    assert begins_anew(reply, kind.read(f"Answer:{reply}"), kind) == expected
+
+
+def test_a_server_may_repeat_the_begun_turn(tmp_path):
+    class Repeats(Obedient):
+        def __call__(self, request, number):
+            found = super().__call__(request, number)
+            last = request["messages"][-1]
+            if last["role"] == "assistant":
+                message = found["choices"][0]["message"]
+                message["content"] = last["content"] + message["content"]
+            return found
+
+    folder, _ = run(Repeats("prefill"), tmp_path / "run", count=4, m=3, attributions=(), poses=("prefill",))
+    line = headline(folder)
+    assert (line.necessity, line.sufficiency, line.noise_floor) == (1, 0, 0)
+    assert folder.manifest().chains.replies_thought == 0
+
+
+def test_a_server_that_refuses_begun_turns_leaves_the_folder_without_that_pose(tmp_path):
+    def refuses(request, number):
+        if request["messages"][-1]["role"] == "assistant":
+            return error(400, "Unrecognized request argument supplied: add_generation_prompt")
+        return Reasoner()(request, number)
+
+    run(refuses, tmp_path / "run", count=2, m=2, attributions=())
+    with pytest.raises(RefusedError, match="prompt. It does not go on .* prefill needs: leave that out"):
+        run(refuses, tmp_path / "run", count=2, m=2, attributions=(), poses=("user", "prefill"))
+    folder, server = run(refuses, tmp_path / "run", count=2, m=2, attributions=())
+    assert folder.manifest().config.chain.poses == ("user",) and not server.requests
+
+
+def test_replies_that_are_cut_off_in_one_pose_alone_are_reported(tmp_path):
+    class Brief(Obedient):
+        def __call__(self, request, number):
+            if "Notes:" in request["messages"][-1]["content"]:
+                return completion("Well, let me", finish_reason="length")
+            return super().__call__(request, number)
+
+    said = []
+    heard = type("Heard", (Silent,), {"say": lambda self, message: said.append(message)})()
+    settings = {"count": 2, "m": 2, "attributions": (), "poses": ("user", "neutral", "prefill"), "reporter": heard}
+    run(Brief(), tmp_path / "run", **settings)
+    assert any(message.startswith("4 of 4 replies to some of the steps were cut off") for message in said)
 
 
 def test_hints_are_followed_and_admitted_as_often_as_they_are(tmp_path):

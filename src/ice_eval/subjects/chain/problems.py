@@ -323,6 +323,15 @@ def reasoned_anew(response: Response) -> bool:
     return bool(response.reasoning_tokens or (response.reasoning or thinking(response.text) or "").strip())
 
 
+def begins_anew(text: str, found: FinalAnswer, kind: AnswerKind) -> bool:
+    """Return whether a reply to a turn that ends in `Answer:` is a chain of its own: its first words are no answer."""
+    chain = split_steps(text)
+    if chain.answer is None or len(chain.steps) < FEWEST_STEPS:
+        return False
+    first = kind.read(f"Answer: {chain.steps[0].text}")
+    return not (isinstance(first, FinalAnswer) and kind.same(first, found))
+
+
 def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
     """Read the answer in a reply; one that was cut off counts only if it had stated its answer explicitly before."""
     if response.status in _NO_ANSWER:

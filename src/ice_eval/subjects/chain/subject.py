@@ -12,10 +12,9 @@ scores   same, changed                                 from the answer in the re
 ```
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -93,6 +92,7 @@ from ice_eval.subjects.chain.problems import (
     Problem,
     ReasoningTask,
     WorkedExample,
+    begins_anew,
     given_case,
     reading_of,
     reasoned_anew,
@@ -149,6 +149,26 @@ class ChainPlan(RequestPlan):
             after = "if the chains are as long, the run stops after writing them" if self.assumed else "the run stops"
             lines.append(f"This exceeds the limit of {self.exceeds}: {after}, before it asks about any step.")
         return "\n".join(lines)
+
+
+@dataclass
+class _Readings:
+    """How replies to some of the steps read."""
+
+    by_pose: dict[Pose, Counter[str]] = field(default_factory=dict)
+    """Pose -> reason, or `read` -> count."""
+    thought: Counter[Pose] = field(default_factory=Counter)
+    """Replies that reasoned anew."""
+    begun_anew: int = 0
+
+    @property
+    def total(self) -> Counter[str]:
+        return sum(self.by_pose.values(), Counter[str]())
+
+    @property
+    def thought_rates(self) -> dict[str, float]:
+        """The share of replies in each pose that reasoned anew, where any did."""
+        return {pose: count / self.by_pose[pose].total() for pose, count in self.thought.items() if count}
 
 
 class ChainSubject(Subject):
@@ -328,8 +348,7 @@ class ChainSubject(Subject):
 
     def _try_first(self, engine: Engine, reporter: Reporter) -> None:
         """Ask a few requests of the run first: a model that reasons anew, or needs more tokens, shows in these."""
-        every = (row for case in self.evaluated for row in rows_of(self._rows_of(engine, case)))
-        first = list(itertools.islice(every, _FIRST_REPLIES))
+        first = list(self._first_rows(engine))
         replies = self.model.ask([self.request(row) for row in first])
         self._refuse_too_long(replies.values(), "answer_tokens")
         n_thought = sum(map(reasoned_anew, replies.values()))
@@ -339,8 +358,42 @@ class ChainSubject(Subject):
                 "need not rest on the steps that it is given, so the run cannot show whether they matter, and there "
                 f"will be no verdict. {_AT_ONCE if self.model.inner is None else _OTHER_MODEL}"
             )
-        readings = Counter(_reason(self._reading(row, replies[self.request(row).key])) for row in first)
-        self._report_cut(readings, "answer_tokens", reporter, may_end=self.model.inner is None)
+        read = _Readings()
+        for row in first:
+            self._read_into(read, row, replies[self.request(row).key])
+        if read.begun_anew:
+            reporter.say(
+                f"{read.begun_anew} of the first replies to a begun turn (--poses prefill) are chains of their own: "
+                "the server does not go on with the turn, so this pose shows nothing of the steps, and it will have "
+                "no verdict. Choose other poses, in another --out."
+            )
+        self._report_cut_replies(read, reporter, may_end=self.model.inner is None)
+
+    def _first_rows(self, engine: Engine) -> Iterator[Ids]:
+        """Yield the first rows of each pose, ten in all."""
+        left = dict.fromkeys(self._poses, -(-_FIRST_REPLIES // len(self._poses)))
+        for case in self.evaluated:
+            for row in rows_of(self._rows_of(engine, case)):
+                pose = self._pose_of(row)
+                if left[pose]:
+                    left[pose] -= 1
+                    yield row
+            if not any(left.values()):
+                return
+
+    def _read_into(self, found: "_Readings", row: Ids, reply: Response) -> None:
+        """Count how one reply reads."""
+        pose, is_anew = self._pose_of(row), self._begins_anew(row, reply)
+        found.by_pose.setdefault(pose, Counter())[_reason(self._reading(row, reply))] += 1
+        found.thought[pose] += is_anew or reasoned_anew(reply)
+        found.begun_anew += is_anew
+
+    def _report_cut_replies(self, found: "_Readings", reporter: Reporter, *, may_end: bool) -> None:
+        """Report that most replies in a pose were cut off."""
+        if found.by_pose:
+            worst = max(found.by_pose.values(), key=lambda each: each[CUT_OFF] / each.total())
+            may_end = may_end and not found.total[_READ]
+            self._report_cut(worst, "answer_tokens", reporter, may_end=may_end)
 
     def _refuse_too_long(self, replies: Collection[Response], limit: LimitName) -> None:
         """Raise ModelError if the model cannot read any of some requests."""
@@ -686,8 +739,18 @@ class ChainSubject(Subject):
     def _reading(self, row: Ids, reply: Response) -> AnswerReading:
         """Read the answer in a reply; that to a begun turn goes on behind its marker."""
         if self._pose_of(row) == "prefill":
-            reply = replace(reply, text=f"{BEGUN}{reply.text}")
+            reply = replace(reply, text=f"{BEGUN}{self._behind(row, reply)}")
         return reading_of(reply, self._by_id[int(row[0])].problem.kind)
+
+    def _behind(self, row: Ids, reply: Response) -> str:
+        """Return what a reply adds to a begun turn; some servers repeat the turn."""
+        return reply.text.removeprefix(begun_answer(self._steps_in(row)))
+
+    def _begins_anew(self, row: Ids, reply: Response) -> bool:
+        """Return True if a reply to a begun turn is a chain of its own: the server does not go on with turns."""
+        found = self._reading(row, reply) if self._pose_of(row) == "prefill" else None
+        kind = self._by_id[int(row[0])].problem.kind
+        return isinstance(found, FinalAnswer) and begins_anew(self._behind(row, reply), found, kind)
 
     # -------------------------------------------------------------------------------------------------- after the rows
 
@@ -697,15 +760,15 @@ class ChainSubject(Subject):
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
         if self._hints:
             self._ask_hints(folder, config.seed)
-        read, n_thought = Counter[str](), 0
+        read = _Readings()
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
-                reply = self.model.reply(self.request(row))
-                read[_reason(self._reading(row, reply))] += 1
-                n_thought += reasoned_anew(reply)
-        self._report_cut(read, "answer_tokens", reporter, may_end=not self._fields["levels"])
-        account = self.model.account(dict(read), were_given=not self._unwritten, replies_thought=n_thought)
-        return {"chains": replace(account, paraphrased=self._paraphrased)}
+                self._read_into(read, row, self.model.reply(self.request(row)))
+        self._report_cut_replies(read, reporter, may_end=not self._fields["levels"])
+        account = self.model.account(
+            dict(read.total), were_given=not self._unwritten, replies_thought=read.thought.total()
+        )
+        return {"chains": replace(account, paraphrased=self._paraphrased, thought_rates=read.thought_rates)}
 
     def _ask_hints(self, folder: RunFolder, seed: int) -> None:
         """Ask every question with each hint and without, and write what came of it."""
