@@ -202,6 +202,8 @@ def test_poses_may_be_added_and_the_first_is_fixed(tmp_path):
     assert folder.manifest().config.chain.poses == ("user", "prefill")
     with pytest.raises(ConfigError, match="pose"):
         run(Obedient(), tmp_path / "run", count=3, attributions=(), poses=("neutral",))
+    with pytest.raises(ConfigError, match="--poses names none; expected: user, prefill, neutral"):
+        run(Obedient(), tmp_path / "other", count=3, poses=())
     with pytest.raises(ConfigError, match="--poses"):
         run(Obedient(), tmp_path / "other", count=3, operators=("delete@prefill",))
 
