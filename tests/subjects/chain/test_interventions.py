@@ -12,6 +12,7 @@ from tests.subjects.chain.test_run import headline, run
 from ice_eval.api import evaluate, plan
 from ice_eval.errors import BudgetError, ConfigError, RefusedError
 from ice_eval.pipeline import Silent
+from ice_eval.report.chains import cot_notes
 from ice_eval.report.provenance import command
 from ice_eval.results import rescore
 from ice_eval.servers import read_responses
@@ -149,6 +150,7 @@ def test_a_model_without_other_words_keeps_its_own_and_says_so(tmp_path):
     folder, _ = run(Rewriter(can=False), tmp_path / "run", **asked)
     assert headline(folder, operator="paraphrase").necessity == 0
     assert folder.manifest().chains.paraphrased == {"written": 0, "kept": 24}
+    assert any("paraphrase: 24 of 24 steps keep their own words" in note for note in cot_notes(folder.summary()))
 
 
 def test_no_step_is_said_in_other_words_where_the_run_would_cost_too_much(tmp_path):
