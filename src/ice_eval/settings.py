@@ -420,6 +420,8 @@ def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         if each.kind in _NORMAL:
             found[each.name] = _NORMAL[each.kind](each.name, found[each.name])
         _check_words(each, found[each.name])
+    if not found["poses"]:
+        raise ConfigError(f"--poses names none; expected: {', '.join(get_args(Pose))}.")
     if found["temperature"] in (None, "server"):
         return {**found, "temperature": None}
     try:

@@ -51,5 +51,5 @@ def test_marks_of_operators_are_seen_on_a_light_and_a_dark_page(page):
 
 
 def test_an_operator_of_a_plug_in_is_grey():
-    assert operator_colour("delete") == OPERATOR_COLOURS["delete"]
+    assert operator_colour("delete") == operator_colour("delete@prefill") == OPERATOR_COLOURS["delete"]
     assert operator_colour("their-own") == "#7a7a7a"

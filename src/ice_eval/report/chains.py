@@ -450,6 +450,12 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
             f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned anew before they answered: the "
             "numbers do not show whether the given steps matter. Let the model answer at once (--extra-body)."
         )
+    if kept := content.paraphrased.get("kept", 0):
+        yield (
+            f"paraphrase: {kept:,} of {sum(content.paraphrased.values()):,} steps keep their own words, since the "
+            "model wrote no others with the same numbers. They cannot change an answer, so Nec is too low and Suf too "
+            "high."
+        )
     for reason, count in content.problems.skipped.items():
         yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
     first = content.problems.n_answer_first

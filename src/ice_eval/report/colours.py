@@ -39,14 +39,17 @@ OPERATOR_COLOURS: Mapping[str, str] = {
     "mask-unk": "#a65f8f",
     "mask-pad": "#4d7c2e",
     "replace": "#0072b2",
+    "mistake": "#8462b0",
+    "filler": "#a65f8f",
+    "paraphrase": "#4d7c2e",
     "all": "#707070",
 }
 """Delete warm and infill cool, as in the paper; all are visible on white and on a dark page."""
 
 
 def operator_colour(name: str) -> str:
-    """Return the colour of an operator; grey for that of a plug-in."""
-    return OPERATOR_COLOURS.get(name, "#7a7a7a")
+    """Return the colour of an operator, the same in every pose; grey for that of a plug-in."""
+    return OPERATOR_COLOURS.get(name.partition("@")[0], "#7a7a7a")
 
 
 def word_of_verdict(verdict: stats.Verdict | None) -> stats.Word | None:

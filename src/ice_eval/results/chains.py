@@ -106,6 +106,7 @@ def with_chains(
         raw_agreement=_agreement(raw),
         replies_thought=n_thought,
         n_replies=n_replies,
+        paraphrased={} if about is None else about.paraphrased,
     )
     # The accuracy is that of the chains: rows have no right answer of their own.
     lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)

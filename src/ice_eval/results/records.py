@@ -666,6 +666,8 @@ class ChainSummary(Record):
     replies_thought: int = 0
     """Number of replies to some of the steps that reasoned anew, of `n_replies`."""
     n_replies: int = 0
+    paraphrased: dict[str, int] = field(default_factory=dict)
+    """Number of steps that the model said in other words (`written`), and of those that keep their own (`kept`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

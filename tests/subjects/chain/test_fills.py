@@ -51,6 +51,7 @@ def test_no_mistake_states_the_answer():
     [
         ("48 jars fit into 4 boxes.", "48 jars fit into 4 boxes."),
         ("<think>Let me see, 7?</think>\nIn 4 boxes there are\n48 jars", "In 4 boxes there are 48 jars"),
+        ("[THINK]Is it 7?[/THINK]In 4 boxes there are 48 jars", "In 4 boxes there are 48 jars"),
         ("Four boxes hold 48 jars.", None),
         ("4 boxes hold 48 jars, 12 each.", None),
         ("4 boxes hold 48 jars.", None),
@@ -60,3 +61,9 @@ def test_no_mistake_states_the_answer():
 def test_other_words_must_keep_every_number(text, found):
     assert usable_paraphrase("4 boxes hold 48 jars.", response(text)) == found
     assert usable_paraphrase("4 boxes hold 48 jars.", response(text, status="truncated")) is None
+
+
+@pytest.mark.parametrize("mark", ["", "1. ", "- "])
+def test_other_words_for_an_item_of_a_list_keep_its_mark(mark):
+    words = "48 jars fit into 4 boxes."
+    assert usable_paraphrase("Step 3: 4 boxes hold 48 jars.", response(f"{mark}{words}")) == f"Step 3: {words}"

@@ -5,13 +5,14 @@ import re
 
 import pytest
 from tests.results.test_schemas import assert_conforms
-from tests.servers.chat_server import completion, error
-from tests.subjects.chain.reasoners import Reasoner, asked_of, loads, records, total
+from tests.servers.chat_server import ChatServer, completion, error
+from tests.subjects.chain.reasoners import Guesser, Reasoner, asked_of, loads, records, total
 from tests.subjects.chain.test_run import headline, run
 
-from ice_eval.api import plan
-from ice_eval.errors import ConfigError, RefusedError
+from ice_eval.api import evaluate, plan
+from ice_eval.errors import BudgetError, ConfigError, RefusedError
 from ice_eval.pipeline import Silent
+from ice_eval.report.chains import cot_notes
 from ice_eval.report.provenance import command
 from ice_eval.results import rescore
 from ice_eval.servers import read_responses
@@ -149,6 +150,26 @@ def test_a_model_without_other_words_keeps_its_own_and_says_so(tmp_path):
     folder, _ = run(Rewriter(can=False), tmp_path / "run", **asked)
     assert headline(folder, operator="paraphrase").necessity == 0
     assert folder.manifest().chains.paraphrased == {"written": 0, "kept": 24}
+    assert any("paraphrase: 24 of 24 steps keep their own words" in note for note in cot_notes(folder.summary()))
+
+
+def test_no_step_is_said_in_other_words_where_the_run_would_cost_too_much(tmp_path):
+    asked = {"operators": ("paraphrase",), "count": 2, "m": 3, "attributions": ()}
+    with pytest.raises(BudgetError, match="with those for other words, beside 2 so far"):
+        run(Rewriter(), tmp_path / "run", **asked, served={"max_requests": 20})
+    assert len(list(read_responses(tmp_path / "run" / "responses.jsonl"))) == 2
+    _, server = run(Rewriter(), tmp_path / "run", **asked, served={"max_requests": 40})
+    assert not any("step by step" in request["messages"][-1]["content"] for request in server.requests)
+
+
+def test_hints_to_a_problem_with_one_option_are_not_asked(tmp_path):
+    one, two = ({**each, "id": f"{n}"} for n in (1, 2) for each in Guesser(n).chains(1))
+    path = tmp_path / "chains.jsonl"
+    path.write_text(f"{json.dumps(one)}\n{json.dumps(two)}\n", encoding="utf-8")
+    with ChatServer(Guesser(2)) as server:
+        given = {"responses": path, "m": 2, "attributions": (), "hints": "opinion", "out": tmp_path / "run"}
+        content = evaluate(asked_of(server), **given).folder.summary().chains
+    assert content.problems.skipped == {"there is only one option": 1} and content.hints[0].n_unread == 1
 
 
 @pytest.mark.parametrize("reads_in", [(), ("neutral",), ("neutral", "prefill")])
@@ -184,6 +205,8 @@ def test_poses_may_be_added_and_the_first_is_fixed(tmp_path):
     assert folder.manifest().config.chain.poses == ("user", "prefill")
     with pytest.raises(ConfigError, match="pose"):
         run(Obedient(), tmp_path / "run", count=3, attributions=(), poses=("neutral",))
+    with pytest.raises(ConfigError, match="--poses names none; expected: user, prefill, neutral"):
+        run(Obedient(), tmp_path / "other", count=3, poses=())
     with pytest.raises(ConfigError, match="--poses"):
         run(Obedient(), tmp_path / "other", count=3, operators=("delete@prefill",))
 

@@ -13,6 +13,7 @@ from ice_eval.seeding import rng_for
 from ice_eval.servers import Response
 from ice_eval.subjects.chain.model import StepCodec
 from ice_eval.subjects.chain.problems import Case
+from ice_eval.subjects.chain.steps import visible
 
 PARAPHRASE = """Say the following sentence in other words. Keep its meaning, and keep every number as it is. Write the
 new sentence and nothing else.
@@ -115,8 +116,7 @@ def mistake(case: Case, step: int, rng: np.random.Generator) -> str:
     A number that would state the answer of the chain is not written.
     """
     text = case.texts[step]
-    mark = _LIST_MARK.match(text)
-    start = mark.end() if mark else 0
+    start = len(_parted(text)[0])
     numbers = list(_NUMBER.finditer(text, start))
     if numbers:
         last = numbers[-1]
@@ -137,6 +137,13 @@ def other_numbers(number: str, rng: np.random.Generator) -> list[str]:
 
 def usable_paraphrase(step: str, reply: Response) -> str | None:
     """Return the other words for a step in a reply, on one line; None if they are missing or lose or add a number."""
-    text = " ".join(reply.text.rpartition("</think>")[2].split()).strip('"“”')
-    has_same = sorted(_NUMBER.findall(text)) == sorted(_NUMBER.findall(step))
-    return text if reply.status == "ok" and text and text != step and has_same else None
+    (mark, own), (_, other) = _parted(step), _parted(" ".join(visible(reply.text).split()).strip('"“”'))
+    has_same = sorted(_NUMBER.findall(other)) == sorted(_NUMBER.findall(own))
+    return f"{mark}{other}" if reply.status == "ok" and other and other != own and has_same else None
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """Return the mark that an item of a list begins with, and the rest."""
+    mark = _LIST_MARK.match(text)
+    end = mark.end() if mark else 0
+    return text[:end], text[end:]

@@ -272,6 +272,8 @@ def case_of(problem: Problem, chain: Chain, answer: AnswerReading, *, policy: An
     reason = None
     if isinstance(answer, Unreadable):
         reason = f"the answer cannot be read: {answer.reason}"
+    elif len(problem.kind.choices) == 1:
+        reason = "there is only one option"
     elif len(steps) < FEWEST_STEPS:
         reason = f"fewer than {FEWEST_STEPS} steps"
         if len(chain.steps) >= FEWEST_STEPS:

@@ -454,7 +454,12 @@ class ChainSubject(Subject):
         if not any(name.startswith("paraphrase") for name in engine.operators):
             return
         asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
-        self._refuse_costs(self.model.plan(list(asked.values())), "to say the steps in other words")
+        # Other words are not known yet; with the steps themselves, rows would be those of the whole chain.
+        self.fills = {"paraphrase": {case.id: tuple(f"So: {text}" for text in case.texts) for case in self.evaluated}}
+        every = self.model.plan([*self._expected(engine), *self._most_rationales(engine)])
+        self.fills = {}
+        if self.model.plan(list(asked.values())).n_to_ask:
+            self._refuse_costs(every, "about the steps of the chains, with those for other words")
         replies = self.model.ask(list(asked.values()))
         found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
