@@ -163,6 +163,9 @@ class _ChainRows:
     def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
         self.n_steps = len(example.spans)
         self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
+        own = tuple(example.fields[CHAIN][span.start : span.end] for span in example.spans)
+        self.unchanged = {fill.operator for fill in example.fills if any(map(str.__eq__, own, fill.texts))}
+        """Operators that leave a step of the chain as it is: the model found no other words for it."""
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
         for row in (row for row in self._rows if row.key.kind == Kind.RANDOM):
@@ -257,7 +260,7 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
     """Yield necessity, sufficiency and capacity for every operator, share, and length of chains."""
     seed, p = config.seed, config.m
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
-        chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
+        chosen = [each for each in chains if _STRATA[stratum](each.n_steps) and operator not in each.unchanged]
         rates = [
             _CapacityRates(
                 each.necessity(operator, k, p),
@@ -383,7 +386,7 @@ def _unless_anew(line: CapacityLine, anew: Collection[str], base: str) -> Capaci
     """Return a line without a verdict if replies in its pose reasoned anew."""
     if line.verdict is None or (pose_of(line.operator) or base) not in anew:
         return line
-    return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW))
+    return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW), taxonomy=None)
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
@@ -392,7 +395,8 @@ _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "suff
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
     """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
     for k, pair, measure in itertools.product(_shares(config), _pairs(config), _MEASURES):
-        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
+        whole = [chain for chain in chains if not chain.unchanged.intersection(pair)]
+        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in whole]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
         gap, interval = None, None
         if len(known):
