@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.errors import ConfigError
-from ice_eval.operators import pose_of
+from ice_eval.operators import is_removal, pose_of
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
@@ -48,8 +48,7 @@ def headlines(content: ChainSummary) -> list[CapacityLine]:
     lines = capacities(content)
     shares = [line.k for line in lines]
     share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
-    there = [line for line in lines if line.k == share and not pose_of(line.operator)]
-    there = [line for line in there if line.src is not None or not line.n]
+    there = [line for line in lines if line.k == share and is_removal(line.operator)]
     # The length that leads is chosen by the number of chains alone, whatever they say.
     length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
     if any(line.chains == "all" for line in there):
