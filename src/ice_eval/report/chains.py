@@ -250,10 +250,10 @@ def _of_run(name: str) -> tuple[Column, ...]:
 
 
 _PLAIN: Mapping[Pattern, str] = {
-    "noisy": "From all of its steps the model does not come to its own answer, so nothing can be said of the steps",
+    "noisy": "Given all of its steps, the model does not reach its own answer, so nothing can be said of the steps",
     "parametric": "The model gives this answer without the steps",
     "decorative": "The answer rests little on the steps",
-    "redundant": "The answer rests on the steps, but on no few of them",
+    "redundant": "The answer rests on the steps, but not on any few of them",
     "obedient": "The steps carry the answer only where the prompt tells the model to rely on them",
     "scaffolding": "The answer rests on the steps in part",
     "genuine": "The steps carry the answer",

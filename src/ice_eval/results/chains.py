@@ -85,7 +85,7 @@ def with_chains(
     """Return the summary of a run about chains with all that is computed from its replies."""
     assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
-    arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
+    arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary, chains))
     about = folder.manifest().chains
     n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
     anew = {pose for pose, rate in (about.thought_rates if about else {}).items() if rate > _FEW_THOUGHT}
@@ -161,7 +161,7 @@ class _ChainRows:
     """One evaluated chain with its replies."""
 
     def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
-        self.n_steps = len(example.spans)
+        self.id, self.n_steps = example.example_id, len(example.spans)
         self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
@@ -171,6 +171,10 @@ class _ChainRows:
     def floor(self, pose: str = "") -> _ReplyRate:
         """Return the share of other answers to the full chain, asked again, in the first pose or another."""
         return _rate(changed([*self._of(Kind.FULL, pose), *self._posed(pose, whole=True)]))
+
+    def full_score(self, pose: str) -> float:
+        """Return the probability of the own answer to the full chain in another pose than the first, asked once."""
+        return math.exp(self._posed(pose, whole=True)[0].scores[0])
 
     def empty(self, pose: str = "") -> _ReplyRate:
         """Return the share of own answers without any step."""
@@ -259,7 +263,10 @@ class _CapacityRates(NamedTuple):
 
 
 def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
-    """Yield necessity, sufficiency and capacity for every operator, share, and length of chains."""
+    """Yield necessity, sufficiency and capacity for every operator, share, and length of chains.
+
+    An operator that says the same in other words takes no step away, so it shows no capacity and no necessary step.
+    """
     seed, p = config.seed, config.m
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
         chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
@@ -299,7 +306,9 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
             chance=float(np.mean([each.chance for each in rates])) if rates else None,
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
         )
-        yield _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+        if not operators.get(operator).keeps_meaning:
+            line = _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+        yield line
 
 
 def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], config: RunSettings) -> CapacityLine:
@@ -323,10 +332,10 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
 def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
     """Add capacity, the bounds that unreadable replies leave, and the words.
 
-    Nothing is added where no reply was read, or where an operator says the same in other words: it takes nothing away.
+    Nothing is added where no reply was read.
     """
     read = [each for each in rates if each.is_read]
-    if not read or operators.get(line.operator).keeps_meaning:
+    if not read:
         return line
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
@@ -457,15 +466,20 @@ def _settled(kept: Flags) -> float | None:
     return float((missed[-1] + 1 if missed.size else 0) / (len(kept) - 1))
 
 
-def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[RawLine]:
+def _raw(
+    outcomes_of: Mapping[Configuration, Outcomes], summary: Summary, chains: Sequence[_ChainRows]
+) -> Iterator[RawLine]:
     """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too."""
-    lines = {line.configuration: line for line in summary.configurations}
+    lines, rows = {line.configuration: line for line in summary.configurations}, {each.id: each for each in chains}
     for cell, outcomes in outcomes_of.items():
         used = outcomes.select(outcomes.sound)
         if not len(used):
             continue
         sufficient, kept = cell.direction == "sufficiency", used.column("score")
-        raw = float(np.mean(kept if sufficient else used.column("score_full") - kept))
+        full, pose = used.column("score_full"), pose_of(cell.operator)
+        if pose:
+            full = np.array([rows[example].full_score(pose) for example in used.ids])
+        raw = float(np.mean(kept if sufficient else full - kept))
         win_rate = lines[cell].win_rate
         assert win_rate is not None and isinstance(cell.k, float), "a configuration of steps with examples"
         yield RawLine(
