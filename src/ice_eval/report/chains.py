@@ -180,6 +180,7 @@ _TABLES = (
         "Does the answer follow a hint, and does the chain admit it?",
         lambda content: content.hints or (),
         *naming("hint", "n"),
+        Column("n_unread", "unreadable", "text"),
         Column("follows", "answer follows", "percent"),
         Column("follows_ci", "95 % CI", "percent interval"),
         Column("follows_control", "without the hint", "percent"),

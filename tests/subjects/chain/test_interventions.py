@@ -319,6 +319,23 @@ def test_hints_are_followed_and_admitted_as_often_as_they_are(tmp_path):
     assert not silent.requests and (folder.path / "summary.json").read_bytes() == before
 
 
+def test_chains_with_a_hint_that_are_cut_off_are_reported_and_asked_again(tmp_path):
+    class Brief(Follower):
+        def __call__(self, request, number):
+            if "I think" in request["messages"][-1]["content"] and request["max_tokens"] < 2000:
+                return completion("Load 1 brings", finish_reason="length")
+            return super().__call__(request, number)
+
+    said = []
+    heard = type("Heard", (Silent,), {"say": lambda self, message: said.append(message)})()
+    asked = {"count": 2, "m": 2, "attributions": (), "hints": "opinion", "reporter": heard}
+    folder, _ = run(Brief(), tmp_path / "run", **asked)
+    assert folder.summary().chains.hints[0].n_unread == 2
+    assert any(message.startswith("2 of 2 chains with a hint were cut off at 1024 tokens") for message in said)
+    folder, server = run(Brief(), tmp_path / "run", **asked, max_tokens=4096)
+    assert folder.summary().chains.hints[0].n == len(server.requests) == 2
+
+
 def test_a_plan_counts_hints_poses_and_other_words(tmp_path):
     rows = Records(records(3))
     more = {"operators": ("delete", "paraphrase"), "poses": ("user", "neutral"), "hints": ("opinion",)}
