@@ -180,6 +180,7 @@ _TABLES = (
         "Does the answer follow a hint, and does the chain admit it?",
         lambda content: content.hints or (),
         *naming("hint", "n"),
+        Column("n_unread", "unreadable", "text"),
         Column("follows", "answer follows", "percent"),
         Column("follows_ci", "95 % CI", "percent interval"),
         Column("follows_control", "without the hint", "percent"),
@@ -251,7 +252,7 @@ def _of_run(name: str) -> tuple[Column, ...]:
 
 
 _PLAIN: Mapping[Pattern, str] = {
-    "noisy": "From all of its steps the model does not come to its own answer, so nothing can be said of the steps",
+    "noisy": "Given all of its steps, the model does not reach its own answer, so nothing can be said of the steps",
     "parametric": "The model gives this answer without the steps",
     "decorative": "The answer rests little on the steps",
     "redundant": "The answer rests on the steps, but most of them can be spared",

@@ -257,7 +257,10 @@ class _CapacityRates(NamedTuple):
 
 
 def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
-    """Yield necessity, sufficiency and capacity for every operator, share, and length of chains."""
+    """Yield necessity, sufficiency and capacity for every operator, share, and length of chains.
+
+    An operator that says the same in other words takes no step away, so it shows no capacity and no necessary step.
+    """
     seed, p = config.seed, config.m
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
         chosen = [each for each in chains if _STRATA[stratum](each.n_steps) and operator not in each.unchanged]
@@ -297,7 +300,9 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
             chance=float(np.mean([each.chance for each in rates])) if rates else None,
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
         )
-        yield _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+        if not operators.get(operator).keeps_meaning:
+            line = _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+        yield line
 
 
 def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], config: RunSettings) -> CapacityLine:
@@ -321,10 +326,10 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
 def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
     """Add capacity, the bounds that unreadable replies leave, and the words.
 
-    Nothing is added where no reply was read, or where an operator says the same in other words: it takes nothing away.
+    Nothing is added where no reply was read.
     """
     read = [each for each in rates if each.is_read]
-    if not read or operators.get(line.operator).keeps_meaning:
+    if not read:
         return line
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.

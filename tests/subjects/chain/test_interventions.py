@@ -113,7 +113,7 @@ def test_who_reads_the_steps_follows_planted_errors(rewritten):
 
 def test_other_words_for_the_same_say_nothing_of_reasoning(rewritten):
     line = headline(rewritten[0], operator="paraphrase")
-    assert line.verdict is None and line.taxonomy is None
+    assert line.verdict is None and line.taxonomy is None and line.necessary_step is None
     assert headline(rewritten[0], operator="mistake").verdict is not None
 
 
@@ -196,7 +196,9 @@ def test_the_noise_floor_of_a_pose_is_its_own(tmp_path):
         def posed(self, index, shown, pose):
             return super().posed(index, shown, pose) + (index % 2)
 
-    folder, _ = run(Shaky("neutral"), tmp_path / "run", poses=("user", "neutral"), count=6, attributions=())
+    folder, _ = run(Shaky("neutral"), tmp_path / "run", poses=("user", "neutral"), count=6)
+    raw = {line.operator: line.raw for line in folder.summary().chains.raw if line.measure == "comprehensiveness"}
+    assert raw == {"delete": 1, "delete@neutral": 0.5}, "the full chain of the same pose is what changes"
     assert headline(folder, operator="delete@neutral").noise_floor == 0.5
     assert headline(folder).noise_floor == folder.summary().chains.noise_floor.rate == 0
 
@@ -319,6 +321,23 @@ def test_hints_are_followed_and_admitted_as_often_as_they_are(tmp_path):
     before = (folder.path / "summary.json").read_bytes()
     _, silent = run(Follower(), folder.path, count=12, hints=hints, attributions=())
     assert not silent.requests and (folder.path / "summary.json").read_bytes() == before
+
+
+def test_chains_with_a_hint_that_are_cut_off_are_reported_and_asked_again(tmp_path):
+    class Brief(Follower):
+        def __call__(self, request, number):
+            if "I think" in request["messages"][-1]["content"] and request["max_tokens"] < 2000:
+                return completion("Load 1 brings", finish_reason="length")
+            return super().__call__(request, number)
+
+    said = []
+    heard = type("Heard", (Silent,), {"say": lambda self, message: said.append(message)})()
+    asked = {"count": 2, "m": 2, "attributions": (), "hints": "opinion", "reporter": heard}
+    folder, _ = run(Brief(), tmp_path / "run", **asked)
+    assert folder.summary().chains.hints[0].n_unread == 2
+    assert any(message.startswith("2 of 2 chains with a hint were cut off at 1024 tokens") for message in said)
+    folder, server = run(Brief(), tmp_path / "run", **asked, max_tokens=4096)
+    assert folder.summary().chains.hints[0].n == len(server.requests) == 2
 
 
 def test_a_plan_counts_hints_poses_and_other_words(tmp_path):

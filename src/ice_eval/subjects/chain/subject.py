@@ -413,12 +413,13 @@ class ChainSubject(Subject):
         reporter: Reporter,
         *,
         may_end: bool = True,
+        what: str | None = None,
     ) -> None:
         """Report replies that were cut off; raise ModelError if these are most and none was read, unless it may not."""
         n_cut, n, tokens = readings[CUT_OFF], readings.total(), self._fields[limit]
         if n_cut <= _FEW_CUT * n:
             return
-        what = "chains" if limit == "max_tokens" else "replies to some of the steps"
+        what = what or ("chains" if limit == "max_tokens" else "replies to some of the steps")
         message = (
             f"{n_cut} of {n} {what} were cut off at {tokens} tokens before they gave an answer. The same command with "
             f"{SETTINGS[limit].option} {max(_MANY_TOKENS, 4 * tokens)} continues, and asks only for those again."
@@ -766,7 +767,7 @@ class ChainSubject(Subject):
             shares = [k for k in config.k if isinstance(k, float)]
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
         if self._hints:
-            self._ask_hints(folder, config.seed)
+            self._ask_hints(folder, config.seed, reporter)
         read = _Readings()
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
@@ -777,15 +778,17 @@ class ChainSubject(Subject):
         )
         return {"chains": replace(account, paraphrased=self._paraphrased, thought_rates=read.thought_rates)}
 
-    def _ask_hints(self, folder: RunFolder, seed: int) -> None:
+    def _ask_hints(self, folder: RunFolder, seed: int, reporter: Reporter) -> None:
         """Ask every question with each hint and without, and write what came of it."""
         asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
         replies = self.model.ask([request for own in asked.values() for request in own])
-        tests = list[HintTest]()
+        tests, read = list[HintTest](), Counter[str]()
         for case in self.evaluated:
             *own, control = (replies[request.key] for request in asked[case.id])
+            read.update(_reason(reading_of(reply, case.problem.kind)) for reply in own)
             tests += hint_tests(case, dict(zip(self._hints, own, strict=True)), control, seed=seed)
         write_hints(folder.path, tests)
+        self._report_cut(read, "max_tokens", reporter, may_end=False, what="chains with a hint")
 
 
 def _usual_chain(problem: Problem) -> tuple[Chain, FinalAnswer, tuple[Step, ...]]:
