@@ -311,7 +311,7 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
     Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
     """
     steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
-    if not steady or operators.get(line.operator).keeps_meaning:
+    if not steady:
         return line
     floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
     noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])

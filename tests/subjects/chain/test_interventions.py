@@ -196,9 +196,7 @@ def test_the_noise_floor_of_a_pose_is_its_own(tmp_path):
         def posed(self, index, shown, pose):
             return super().posed(index, shown, pose) + (index % 2)
 
-    folder, _ = run(Shaky("neutral"), tmp_path / "run", poses=("user", "neutral"), count=6)
-    raw = {line.operator: line.raw for line in folder.summary().chains.raw if line.measure == "comprehensiveness"}
-    assert raw == {"delete": 1, "delete@neutral": 0.5}, "the full chain of the same pose is what changes"
+    folder, _ = run(Shaky("neutral"), tmp_path / "run", poses=("user", "neutral"), count=6, attributions=())
     assert headline(folder, operator="delete@neutral").noise_floor == 0.5
     assert headline(folder).noise_floor == folder.summary().chains.noise_floor.rate == 0
 
