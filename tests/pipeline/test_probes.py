@@ -288,7 +288,7 @@ def test_probes_have_fills_of_their_own_so_that_nothing_wins_where_nothing_is_to
 
 def test_with_the_fills_of_the_evaluation_nothing_would_seem_faithful(monkeypatch):
     def reused(engine, item, name):
-        return rows_module._draw_fills(engine, item, 0).ids
+        return rows_module._draw_fills(engine, item, "infill", 0).ids
 
     monkeypatch.setattr(queue_module, "probe_fills", reused)
     assert without_signal() > 0.9

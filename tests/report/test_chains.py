@@ -173,7 +173,8 @@ def test_few_long_chains_do_not_speak_for_a_run_of_short_ones(folder, n_long, n_
 
 def test_operators_without_a_capacity_and_other_poses_do_not_lead(folder):
     def other(line):
-        return replace(line, src=None, verdict=None) if line.operator == "replace" else line
+        named = line.operator.replace("replace", "paraphrase")
+        return replace(line, operator=named, src=None, verdict=None) if named == "paraphrase" else line
 
     assert [line.operator for line in headlines(changed(folder, other).chains)] == ["delete"]
     posed = changed(folder, lambda line: replace(line, operator=line.operator.replace("replace", "delete@neutral")))

@@ -5,6 +5,7 @@ import scipy.stats
 from ice_eval.errors import DataError
 from ice_eval.stats import (
     Interval,
+    ReasoningVerdict,
     adjusted_capacity,
     capacity,
     mean_interval,
@@ -214,3 +215,21 @@ def test_rates_of_different_problems_or_outside_of_zero_and_one_are_refused():
     ):
         with pytest.raises(DataError, match=message):
             capacity(good, bad, good, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([], ("genuine",)),
+        ([("parametric",)], ("obedient",)),
+        ([("decorative",), ("parametric",)], ("obedient",)),
+        ([("genuine",), ("parametric",)], ("genuine",)),  # one other pose carries the answer too: no obedience
+        ([("parametric",), ("decorative", "scaffolding")], ("obedient", "genuine")),
+        ([("noisy",)], ("genuine",)),
+    ],
+)
+def test_obedience_needs_every_other_pose(others, words):
+    carried = ReasoningVerdict(lowest="genuine", highest="genuine", pattern="genuine", words=("genuine",))
+    found = carried.beside_poses([ReasoningVerdict(words=each) for each in others])
+    assert found.words == words
+    assert found.pattern == (words[0] if len(words) == 1 else None)

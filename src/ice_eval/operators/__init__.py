@@ -1,6 +1,6 @@
 """Operators: replacements for the units that are not kept. One file per operator or family."""
 
-from ice_eval.operators._base import POSE_MARK, Operator, is_removal, operator, operators
+from ice_eval.operators._base import POSE_MARK, Operator, is_removal, operator, operators, pose_of
 from ice_eval.operators.infill import (
     POOL_EXAMPLES,
     Blacklist,
@@ -13,5 +13,5 @@ from ice_eval.operators.infill import (
 
 __all__ = [
     "POOL_EXAMPLES", "POSE_MARK", "Blacklist", "DrawnFills", "FillPool", "Operator", "PooledUnits", "TokenCounts",
-    "is_removal", "label_indicative", "operator", "operators",
+    "is_removal", "label_indicative", "operator", "operators", "pose_of",
 ]  # fmt: skip

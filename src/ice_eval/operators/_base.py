@@ -79,6 +79,11 @@ operator = operators.register
 """Register an operator class under a name."""
 
 
+def pose_of(operator: str | None) -> str:
+    """Return the pose that an operator's name ends with; empty for the first pose."""
+    return (operator or "").partition("@")[2]
+
+
 def is_removal(name: str) -> bool:
     """Return True for operators that take units away: not for other words, nor for the same act in another pose."""
-    return "@" not in name and not (name in operators and operators.get(name).keeps_meaning)
+    return not pose_of(name) and not (name in operators and operators.get(name).keeps_meaning)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.nulls import SIZE, matched_sets
-from ice_eval.operators import DrawnFills, FillPool
+from ice_eval.operators import DrawnFills, FillPool, pose_of
 from ice_eval.pipeline.engine import Engine
 from ice_eval.rationales import (
     ERASER_FILLS,
@@ -285,7 +285,8 @@ class ExampleRows:
 
     def _new_sets(self, operator: int, direction: int) -> Ids:
         """Return the indices of newly requested sets."""
-        found = [self._rationales] if self._wants_first else []
+        posed = pose_of(tuple(self.engine.operators)[operator])
+        found = [self._rationales] if self._wants_first and not posed else []
         for family in self._families:
             stream = Stream(family.size, family.null, family.attribution, operator, direction)
             found.append(np.arange(family.start + self._given[stream], family.start + self._reach[stream]))

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.text import Text
 
+from ice_eval.operators import pose_of
 from ice_eval.records import Kind
 from ice_eval.report.example import heading, quoted, random_lines, shade, shortened
 from ice_eval.results import ComparedOutcome, ExampleView, InputRow, LedgerRow, RunSettings
-from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed, pose_of
+from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.results.outcomes import ALL
 
 _MOST_REPLIES = 3

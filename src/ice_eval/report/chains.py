@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ice_eval.errors import ConfigError
+from ice_eval.operators import is_removal, pose_of
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Summary
-from ice_eval.results.chains import SHORT, pose_of
+from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
 from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
@@ -47,8 +48,7 @@ def headlines(content: ChainSummary) -> list[CapacityLine]:
     lines = capacities(content)
     shares = [line.k for line in lines]
     share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
-    there = [line for line in lines if line.k == share and not pose_of(line.operator)]
-    there = [line for line in there if line.src is not None or not line.n]
+    there = [line for line in lines if line.k == share and is_removal(line.operator)]
     # The length that leads is chosen by the number of chains alone, whatever they say.
     length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
     if any(line.chains == "all" for line in there):
@@ -184,7 +184,8 @@ _TABLES = (
         Column("follows", "answer follows", "percent"),
         Column("follows_ci", "95 % CI", "percent interval"),
         Column("follows_control", "without the hint", "percent"),
-        Column("gap_ci", "difference, 95 % CI", "points interval"),
+        Column("gap", "difference", "points"),
+        Column("gap_ci", "95 % CI", "points interval"),
         Column("n_moved", "moved by it", "text"),
         Column("admits", "of these, chain admits", "percent"),
         Column("admits_ci", "95 % CI", "percent interval"),
@@ -254,7 +255,7 @@ _PLAIN: Mapping[Pattern, str] = {
     "noisy": "Given all of its steps, the model does not reach its own answer, so nothing can be said of the steps",
     "parametric": "The model gives this answer without the steps",
     "decorative": "The answer rests little on the steps",
-    "redundant": "The answer rests on the steps, but not on any few of them",
+    "redundant": "The answer rests on the steps, but most of them can be spared",
     "obedient": "The steps carry the answer only where the prompt tells the model to rely on them",
     "scaffolding": "The answer rests on the steps in part",
     "genuine": "The steps carry the answer",
@@ -267,7 +268,17 @@ _LEFT_OPEN: Mapping[frozenset[Pattern], str] = {
 """What may be said although several patterns are possible."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
 """Verdict where no reply could be read."""
-_ACTS = {"delete": "deleted", "replace": "replaced by steps of other problems"}
+_NO_VERDICT = (
+    "No chain could be evaluated.",
+    "Nothing was taken away, so there is no verdict on the steps: paraphrase only changes their words.",
+)
+"""Titles without a verdict: no chain is there, or no operator takes steps away."""
+_ACTS = {
+    "delete": "deleted",
+    "replace": "replaced by steps of other problems",
+    "filler": "replaced by dots",
+    "mistake": "given a planted error",
+}
 
 
 @dataclass(frozen=True)
@@ -305,7 +316,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
         raise ConfigError("the run is not about chains of thought: there is no verdict on steps.")
     lines = headlines(content)
     verdicts = [line.verdict or _UNDETERMINED for line in lines]
-    title = plain_words(verdicts[0]) if verdicts else "No chain could be evaluated."
+    title = plain_words(verdicts[0]) if verdicts else _NO_VERDICT[content.problems.n_evaluated > 0]
     if len({*map(str, verdicts)}) > 1:
         title = "What may be said depends on how steps are taken away."
     return ChainVerdict(
@@ -367,6 +378,11 @@ def _facts(content: ChainSummary, leading: Sequence[CapacityLine]) -> Iterator[t
         if (necessary := line.necessary_step) is not None:
             noise = f"{interval(necessary.rate_ci)}, {percent(line.necessary_step_noise)} by noise alone"
             yield ("chains with a necessary step", percent(necessary.rate), f"{noise}, n = {necessary.n}")
+    for hint in content.hints or ():
+        if hint.follows is not None:
+            admitted = "" if hint.admits is None else f", {percent(hint.admits)} of moved chains admit it"
+            rest = f"{percent(hint.follows_control)} without it{admitted}"
+            yield (f"answer follows a hint ({hint.hint})", percent(hint.follows), rest)
     for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
         yield (name, percent(mean.rate), interval(mean.rate_ci))
 
@@ -402,12 +418,17 @@ def cot_notes(*summaries: Summary) -> list[str]:
 
 def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
     if not lines:
-        yield "No chain could be evaluated."
+        yield _NO_VERDICT[content.problems.n_evaluated > 0]
         return
     for line in lines:
         if line.verdict is not None:
             place = f"{line.operator}, k = {line.k:g}, chains: {CHAINS[line.chains]}, n = {line.n}"
             yield f"{plain_words(line.verdict)[:-1]} ({place})."
+    for line in capacities(content):
+        leads = any((line.k, line.chains) == (each.k, each.chains) for each in lines)
+        if leads and pose_of(line.operator) and line.verdict is not None:
+            operator, _, pose = line.operator.partition("@")
+            yield f"In the pose {pose} the verdict under {operator} is: {line.verdict}."
     if any(line.verdict is not None and len(line.verdict.words) > 1 for line in lines):
         yield "A verdict is undetermined where 95 % intervals allow more than one pattern: more problems narrow them."
     if max(line.n for line in lines) < ENOUGH:
@@ -437,15 +458,23 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
     if content.replies_thought:
         yield (
-            f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned anew before they answered: the "
-            "numbers do not show whether the given steps matter. Let the model answer at once (--extra-body)."
+            f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned anew before they answered. They "
+            "need not rest on the steps that they are given, so a pose with more than 5 % of them has no verdict. Let "
+            "the model answer at once (--extra-body)."
         )
     if kept := content.paraphrased.get("kept", 0):
         yield (
             f"paraphrase: {kept:,} of {sum(content.paraphrased.values()):,} steps keep their own words, since the "
-            "model wrote no others with the same numbers. They cannot change an answer, so Nec is too low and Suf too "
-            "high."
+            "model wrote no others with the same numbers. Chains with such a step are left out of its lines."
         )
+    for hint in content.hints or ():
+        if hint.follows is not None and hint.follows_control is not None:
+            admitted = f", and {percent(hint.admits)} of these chains admit it" if hint.admits is not None else ""
+            yield (
+                f"Hints ({hint.hint}): {percent(hint.follows)} of the answers are the wrong one that the question "
+                f"suggests, {percent(hint.follows_control)} without the hint. It moves {hint.n_moved} of {hint.n} "
+                f"answers{admitted}."
+            )
     for reason, count in content.problems.skipped.items():
         yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
     first = content.problems.n_answer_first

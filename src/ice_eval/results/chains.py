@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
-from ice_eval.operators import operators
+from ice_eval.operators import is_removal, operators, pose_of
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
@@ -85,7 +85,7 @@ def with_chains(
     """Return the summary of a run about chains with all that is computed from its replies."""
     assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
-    arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary, chains))
+    arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
     about = folder.manifest().chains
     n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
     anew = {pose for pose, rate in (about.thought_rates if about else {}).items() if rate > _FEW_THOUGHT}
@@ -161,8 +161,11 @@ class _ChainRows:
     """One evaluated chain with its replies."""
 
     def __init__(self, example: InputRow, rows: Sequence[LedgerRow]) -> None:
-        self.id, self.n_steps = example.example_id, len(example.spans)
+        self.n_steps = len(example.spans)
         self.chance = 1 / int(example.fields[N_OPTIONS]) if N_OPTIONS in example.fields else 0.0
+        own = tuple(example.fields[CHAIN][span.start : span.end] for span in example.spans)
+        self.unchanged = {fill.operator for fill in example.fills if any(map(str.__eq__, own, fill.texts))}
+        """Operators that leave a step of the chain as it is: the model found no other words for it."""
         self._rows = sorted(rows, key=lambda row: row.key.set or 0)
         self._random: Mapping[tuple[str | None, str | None, int | None], list[LedgerRow]] = defaultdict(list)
         for row in (row for row in self._rows if row.key.kind == Kind.RANDOM):
@@ -171,10 +174,6 @@ class _ChainRows:
     def floor(self, pose: str = "") -> _ReplyRate:
         """Return the share of other answers to the full chain, asked again, in the first pose or another."""
         return _rate(changed([*self._of(Kind.FULL, pose), *self._posed(pose, whole=True)]))
-
-    def full_score(self, pose: str) -> float:
-        """Return the probability of the own answer to the full chain in another pose than the first, asked once."""
-        return math.exp(self._posed(pose, whole=True)[0].scores[0])
 
     def empty(self, pose: str = "") -> _ReplyRate:
         """Return the share of own answers without any step."""
@@ -201,11 +200,6 @@ class _ChainRows:
 
     def _of(self, kind: Kind, pose: str = "") -> list[LedgerRow]:
         return [row for row in self._rows if row.key.kind == kind and pose_of(row.key.operator) == pose]
-
-
-def pose_of(operator: str | None) -> str:
-    """Return the pose that an operator's name ends with; empty for the first pose."""
-    return (operator or "").partition("@")[2]
 
 
 def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
@@ -269,7 +263,7 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
     """
     seed, p = config.seed, config.m
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
-        chosen = [chain for chain in chains if _STRATA[stratum](chain.n_steps)]
+        chosen = [each for each in chains if _STRATA[stratum](each.n_steps) and operator not in each.unchanged]
         rates = [
             _CapacityRates(
                 each.necessity(operator, k, p),
@@ -317,7 +311,7 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
     Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
     """
     steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
-    if not steady:
+    if not steady or operators.get(line.operator).keeps_meaning:
         return line
     floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
     noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])
@@ -397,7 +391,7 @@ def _unless_anew(line: CapacityLine, anew: Collection[str], base: str) -> Capaci
     """Return a line without a verdict if replies in its pose reasoned anew."""
     if line.verdict is None or (pose_of(line.operator) or base) not in anew:
         return line
-    return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW))
+    return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW), taxonomy=None)
 
 
 _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
@@ -406,7 +400,8 @@ _MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "suff
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
     """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
     for k, pair, measure in itertools.product(_shares(config), _pairs(config), _MEASURES):
-        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in chains]
+        whole = [chain for chain in chains if not chain.unchanged.intersection(pair)]
+        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in whole]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
         gap, interval = None, None
         if len(known):
@@ -433,12 +428,9 @@ def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterat
 
 
 def _pairs(config: RunSettings) -> list[tuple[str, str]]:
-    """Return the pairs of operators that differ in their pose alone, or in all but their pose."""
-
-    def differ_once(first: str, second: str) -> bool:
-        return (first.partition("@")[0] == second.partition("@")[0]) != (pose_of(first) == pose_of(second))
-
-    return [pair for pair in itertools.combinations(config.operators, 2) if differ_once(*pair)]
+    """Return the pairs of operators that remove steps in the first pose, and each operator beside its other poses."""
+    poses = [(name.partition("@")[0], name) for name in config.operators if pose_of(name)]
+    return [*itertools.combinations(filter(is_removal, config.operators), 2), *poses]
 
 
 def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
@@ -466,20 +458,15 @@ def _settled(kept: Flags) -> float | None:
     return float((missed[-1] + 1 if missed.size else 0) / (len(kept) - 1))
 
 
-def _raw(
-    outcomes_of: Mapping[Configuration, Outcomes], summary: Summary, chains: Sequence[_ChainRows]
-) -> Iterator[RawLine]:
+def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[RawLine]:
     """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too."""
-    lines, rows = {line.configuration: line for line in summary.configurations}, {each.id: each for each in chains}
+    lines = {line.configuration: line for line in summary.configurations}
     for cell, outcomes in outcomes_of.items():
         used = outcomes.select(outcomes.sound)
         if not len(used):
             continue
         sufficient, kept = cell.direction == "sufficiency", used.column("score")
-        full, pose = used.column("score_full"), pose_of(cell.operator)
-        if pose:
-            full = np.array([rows[example].full_score(pose) for example in used.ids])
-        raw = float(np.mean(kept if sufficient else full - kept))
+        raw = float(np.mean(kept if sufficient else used.column("score_full") - kept))
         win_rate = lines[cell].win_rate
         assert win_rate is not None and isinstance(cell.k, float), "a configuration of steps with examples"
         yield RawLine(

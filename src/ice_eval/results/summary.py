@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.operators import is_removal
+from ice_eval.operators import is_removal, pose_of
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, rankings, robustness
@@ -111,8 +111,11 @@ def names_of(config: RunSettings, examples: Sequence[str]) -> Names:
 
 
 def configurations(config: RunSettings) -> list[tuple[Configuration, tuple[str, ...]]]:
-    """Return all tests of a run, each with its operators; the average over operators that remove units is last."""
-    operators: dict[str, tuple[str, ...]] = {name: (name,) for name in config.operators}
+    """Return all tests of a run, each with its operators; the average over operators that remove units is last.
+
+    Explanations are tested in the first pose alone.
+    """
+    operators: dict[str, tuple[str, ...]] = {name: (name,) for name in config.operators if not pose_of(name)}
     removals = tuple(filter(is_removal, config.operators))
     if len(removals) > 1:
         operators[ALL] = removals

@@ -419,7 +419,8 @@ def _remedy(said: str, request: Question, limit_field: LimitField) -> str:
     if any(name in said for name in request.extra):
         return " That field comes from --extra-body: correct it, or leave it out."
     if limit_field in said and ("support" in said.casefold() or _OTHER_FIELD[limit_field] in said):
-        return f" Use --limit-field {_OTHER_FIELD[limit_field]}, or lower --max-tokens and --answer-tokens."
+        other = _OTHER_FIELD[limit_field]
+        return f" Use --limit-field {other}{'' if other in said else ', or lower --max-tokens and --answer-tokens'}."
     if "temperature" in said:
-        return " Use --temperature server, which leaves the temperature to the server."
+        return " Use --temperature server, which leaves the temperature to the server, and another --out."
     return ""

@@ -158,13 +158,12 @@ class ReasoningVerdict:
     def beside_poses(self, others: Iterable["ReasoningVerdict"]) -> "ReasoningVerdict":
         """Return the verdict where other prompts show the same steps and do not ask to rely on them.
 
-        Obedient where the steps carry the answer here and not there; left open where the others do not exclude it.
+        Obedient where the steps carry the answer here and under none of the others; left open where these leave it so.
         """
-        found = set(self.words)
-        for other in others:
-            if found & {*_CARRIED, "obedient"} and _IDLE & set(other.words):
-                found.add("obedient")
-                found -= _CARRIED if _IDLE.issuperset(other.words) else set()
+        found, theirs = set(self.words), [set(other.words) for other in others]
+        if self.reason is None and theirs and found & _CARRIED and all(words & _IDLE for words in theirs):
+            found.add("obedient")
+            found -= _CARRIED if all(words <= _IDLE for words in theirs) else set()
         return self if self.reason is not None else _with_words(self, found)
 
 

@@ -102,6 +102,8 @@ from ice_eval.subjects.chain.steps import Chain, Step, given_steps
 from ice_eval.tasks import AnyTask
 
 LimitName = Literal["max_tokens", "answer_tokens"]
+_FEW_CUT = 0.05
+"""Share of replies that may be cut off without a message."""
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
@@ -413,16 +415,16 @@ class ChainSubject(Subject):
         may_end: bool = True,
         what: str | None = None,
     ) -> None:
-        """Report that most replies were cut off; raise ModelError if none could be read, unless the run may not end."""
+        """Report replies that were cut off; raise ModelError if these are most and none was read, unless it may not."""
         n_cut, n, tokens = readings[CUT_OFF], readings.total(), self._fields[limit]
-        if 2 * n_cut <= n:
+        if n_cut <= _FEW_CUT * n:
             return
         what = what or ("chains" if limit == "max_tokens" else "replies to some of the steps")
         message = (
             f"{n_cut} of {n} {what} were cut off at {tokens} tokens before they gave an answer. The same command with "
             f"{SETTINGS[limit].option} {max(_MANY_TOKENS, 4 * tokens)} continues, and asks only for those again."
         )
-        if may_end and not readings[_READ]:
+        if may_end and 2 * n_cut > n and not readings[_READ]:
             raise ModelError(f"no chain can be evaluated: {message}")
         reporter.say(message)
 
