@@ -233,3 +233,11 @@ def test_obedience_needs_every_other_pose(others, words):
     found = carried.beside_poses([ReasoningVerdict(words=each) for each in others])
     assert found.words == words
     assert found.pattern == (words[0] if len(words) == 1 else None)
+
+
+def test_nearly_equal_problems_do_not_make_an_interval_short(rng):
+    rates = np.array([1 / 6] * 15 + [1 / 7] * 3)
+    found, limits = capacity(rates, rates, np.zeros(18), rng=rng), mean_interval(rates)
+    assert found.src_ci.high == pytest.approx(limits.high * (1 - rates.mean()))
+    assert found.src_ci.low <= rates.mean() * (1 - limits.high)
+    assert found.adjusted_ci.low <= found.src_ci.low and found.adjusted_ci.high >= found.src_ci.high

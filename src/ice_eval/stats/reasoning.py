@@ -222,7 +222,8 @@ def _interval(sample: Values, means: Values, statistic: Callable[[Values], Value
     """Return BCa limits, with columns without spread at those of their own limits that move an end outwards.
 
     Both statistics rise with necessity alone. If no resample differs (few problems, each clipped at 0), the data do not
-    show the error of the statistic, and all columns are put at their limits.
+    show the error of the statistic, and all columns are put at their limits. They are never inside of what one column
+    at its own limit gives: resamples of nearly equal values hardly differ, and show too little of the error, too.
     """
     if len(sample) < 2:
         return None
@@ -236,7 +237,10 @@ def _interval(sample: Values, means: Values, statistic: Callable[[Values], Value
                     own_sample[:, column] = own_means[:, column] = limit[end if column == 0 else 1 - end]
             if not is_constant(statistic(own_means)):
                 break
-        ends.append(float(_limits(own_sample, own_means, statistic)[end]))
+        alone = np.repeat(sample.mean(axis=0)[None], len(limits), axis=0)
+        np.fill_diagonal(alone, [limit[end if column == 0 else 1 - end] for column, limit in enumerate(limits)])
+        outermost = np.max if end else np.min
+        ends.append(float(outermost([_limits(own_sample, own_means, statistic)[end], *statistic(alone)])))
     return Interval(*ends)
 
 
