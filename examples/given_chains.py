@@ -39,7 +39,7 @@ def chain(number: int) -> dict[str, object]:
 
 
 path = Path(tempfile.mkdtemp()) / "chains.jsonl"
-path.write_text("\n".join(json.dumps(chain(number)) for number in range(1, 13)), encoding="utf-8")
+path.write_text("\n".join(json.dumps(chain(number)) for number in range(1, 25)), encoding="utf-8")
 run = ice.evaluate(Adder(), responses=path, attributions=["position", "random"], m=5)
 found = run.folder.summary().chains.capacity[0]
 print(f"{found.verdict}: necessity {found.necessity:.2f}, sufficiency {found.sufficiency:.2f}")

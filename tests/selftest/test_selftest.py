@@ -184,14 +184,12 @@ def rationale_rows(monkeypatch, change):
 
     def changed(self, operator, direction, head, sets):
         name, keep = tuple(self.engine.operators)[operator], sets if DIRECTIONS[direction] == "sufficiency" else ~sets
-        found = []
-        for several in real(self, operator, direction, head, sets):
-            inputs = each_row(several.inputs)
-            for place in np.flatnonzero(head["kind"] == Kind.RATIONALE):
-                seen = Seen(name, DIRECTIONS[direction], keep[place][None], inputs[place])
-                inputs[place] = change(self.engine, self.item, seen)
-            found.append(Rows(several.head, several.kept, several.n_kept, join(inputs), several.texts))
-        return found
+        several = real(self, operator, direction, head, sets)
+        inputs = each_row(several.inputs)
+        for place in np.flatnonzero(head["kind"] == Kind.RATIONALE):
+            seen = Seen(name, DIRECTIONS[direction], keep[place][None], inputs[place])
+            inputs[place] = change(self.engine, self.item, seen)
+        return Rows(several.head, several.kept, several.n_kept, join(inputs), several.texts)
 
     monkeypatch.setattr(rows.ExampleRows, "_under", changed)
 
