@@ -155,7 +155,7 @@ class ChainPlan(RequestPlan):
 
 @dataclass
 class _Readings:
-    """How replies to some of the steps read."""
+    """Counts of what was read in replies to some of the steps."""
 
     by_pose: dict[Pose, Counter[str]] = field(default_factory=dict)
     """Pose -> reason, or `read` -> count."""
