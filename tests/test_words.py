@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ice_eval.words import character_starts, word_spans
+from ice_eval.words import character_starts, sentence_spans, word_spans
 
 JOINING = st.sampled_from("ab1 '\n\u0301\u0308\u0d4e\u0600\u0e33กक\u094d\u200d\u200b🏽👍🇫电\U000e0067")
 """Few characters, most of which join what stands beside them."""
@@ -50,3 +50,31 @@ def test_a_word_never_splits_a_character(text):
 def test_accents_and_skin_tones_belong_to_what_they_stand_on():
     assert character_starts("ae\u0301b").tolist() == [0, 1, 1, 3]
     assert character_starts("👍🏽!").tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cats sleep. Dogs bark!  Why?", ["Cats sleep.", "Dogs bark!", "Why?"]),
+        ("one line\n\n  another \r\nlast\u2028end", ["one line", "another", "last", "end"]),
+        ("Dr. Smith paid $3.50 in the U.S. market.", ["Dr. Smith paid $3.50 in the U.S. market."]),
+        ("John F. Kennedy (b. 1917. In May) won. He did.", ["John F. Kennedy (b. 1917. In May) won.", "He did."]),
+        ("Steps: 1. Add it. 2. Stop", ["Steps: 1. Add it.", "2. Stop"]),
+        ("- One - Two", ["- One", "- Two"]),
+        ("猫は眠る。犬は吠える。", ["猫は眠る。", "犬は吠える。"]),
+        ("वह सोया। वह उठा।", ["वह सोया।", "वह उठा।"]),
+        (" \n\t ", []),
+        ("", []),
+    ],
+)
+def test_sentences_end_where_a_reader_would_stop(text, expected):
+    assert [text[start:end] for start, end in sentence_spans(text)] == expected
+
+
+@given(st.text("aB1. \n\r\u2028\x1c?()[]-•:\ue001。।", max_size=40))
+def test_sentences_hold_every_character_but_spaces_once_and_in_order(text):
+    spans = sentence_spans(text)
+    covered = [index for start, end in spans for index in range(start, end)]
+    assert covered == sorted(set(covered))
+    assert all(character.isspace() for index, character in enumerate(text) if index not in set(covered))
+    assert all(text[start:end].strip() == text[start:end] != "" for start, end in spans)

@@ -1,4 +1,6 @@
-"""Words and characters as people count them, in any script."""
+"""Words, sentences and characters as people count them, in any script."""
+
+from collections.abc import Iterator
 
 import numpy as np
 import regex
@@ -51,3 +53,164 @@ def character_starts(text: str) -> NDArray[np.int64]:
     for match in _CLUSTER.finditer(text):
         starts[match.start() : match.end()] = match.start()
     return starts
+
+
+# Sentences.
+
+FORMULA = "\ue001"
+"""Stand-in for the characters of a displayed formula, which a caller masks so that no sentence ends inside."""
+_LINE = regex.compile(r"[^\n\r\u2028\u2029]+")
+_END = regex.compile(
+    # The lookbehinds let a run of marks be tried once, not from each of its marks: a model may write dots to its limit.
+    r"(?<![.!?])(?P<latin>[.!?]++)(?P<close>[\"'”’)\]*_»]*)(?=\s)"
+    r"|(?P<wide>[。！？｡]+)[」』”’）)]*"  # Chinese and Japanese: no space follows
+    r"|(?<![।؟۔])(?P<other>[।؟۔]++)(?=\s)"  # Hindi, Arabic, Urdu
+)
+_NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
+_ONLY_MARK = regex.compile(
+    r"\W*(?:(?:step|part|case|option|example|question|claim|stage|phase)\s+)?"
+    r"[(\[]?(?:\d{1,3}|\p{L}|[ivx]{1,4}|[IVX]{1,4})[)\]]?[.:)]*[*_)]*",
+    regex.IGNORECASE,
+)
+"""`2.`, `(b)`, `Step 3.`: what an item of a list begins with."""
+_DOTTED = regex.compile(r"(?:\p{L}\.)+\p{L}|[Pp]h\.[Dd]")
+"""`U.S`, `a.m`, `Ph.D`: the last full stop stands behind."""
+_TITLES = frozenset(
+    "mr mrs ms dr prof st mt fr rev gen col sgt capt hon vs cf viz approx ca e.g i.e e.g., fig eq resp".split()
+)
+"""Abbreviations that never end a sentence."""
+_BEFORE_NUMBERS = frozenset("no nos p pp vol ch sec art par nr ex thm prop lem def tab figs eqs pg".split())
+_LONG_ABBREVIATIONS = frozenset("approx assoc depts incl".split())
+_NAMED_BY_LETTER = frozenset(
+    "option options choice answer answers case step part figure team type plan group point statement class vitamin "
+    "hepatitis grade row column box line set angle train person company".split()
+)
+"""Words after which a single capital letter is a name, so that the full stop after it ends the sentence."""
+_STARTERS = frozenset(
+    "the this that these those it he she they we i you there here so then thus therefore hence since because if when "
+    "while after before next now first second third finally in on at for from to by as and but or however each every "
+    "all both his her their our its a an let what which who how one two not no".split()
+)
+"""Words that begin a sentence far more often than a name: what follows `U.S.` or `a.m.` decides."""
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of the sentences of a text, without the space around them; a line break ends a sentence.
+
+    Every character but spaces is in exactly one of them.
+    """
+    spans = [
+        stripped_span(text, line.start() + start, line.start() + end)
+        for line in _LINE.finditer(text)
+        for start, end in line_sentences(line[0])
+    ]
+    return [(start, end) for start, end in spans if start < end]
+
+
+def stripped_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span without the space at its ends."""
+    end -= len(text[start:end]) - len(text[start:end].rstrip())
+    return end - len(text[start:end].lstrip()), end
+
+
+def line_sentences(line: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences of a line; full stops of abbreviations, numbers and lists end none."""
+    numbers = list(_list_numbers(line))
+    inside = {position for mark in numbers for position in range(mark.start(1), mark.end())}
+    ends = {end for end in _sentence_ends(line) if end - 1 not in inside}
+    ends |= {mark.start(1) for mark in numbers[1:]} | {*_after_formulas(line), *_bullets(line)}
+    start = 0
+    for end in sorted(ends | {len(line)}):
+        # A list mark alone is no sentence; it opens the next one.
+        if end == len(line) or not _ONLY_MARK.fullmatch(line[start:end].strip()):
+            yield start, end
+            start = end
+
+
+def _sentence_ends(line: str) -> Iterator[int]:
+    for match in _END.finditer(line):
+        if _in_brackets(line, match.start()):
+            continue
+        if match["latin"] is None or (_begins_next(line, match) and not _is_inside(line, match)):
+            yield match.end()
+
+
+def _begins_next(line: str, match: "regex.Match[str]") -> bool:
+    """Return whether a sentence seems to follow; a small letter may begin it only after a long word."""
+    if _NEXT.match(line, match.end()):
+        return True
+    if match[0] != ".":
+        return False
+    long_word = regex.search(r"(?<![\w.])\p{Ll}{5,}\Z", line[max(0, match.start() - 60) : match.start()])
+    return bool(
+        long_word and long_word[0] not in _LONG_ABBREVIATIONS and regex.match(r"\s+\p{Ll}{2,}", line[match.end() :])
+    )
+
+
+def _is_inside(line: str, match: "regex.Match[str]") -> bool:
+    """Return whether the mark belongs to a word or a pause, not to the end of a sentence."""
+    if "..." in match["latin"] or (match["latin"] == "." and line[: match.start()].endswith("…")):
+        return True
+    if match["latin"] != "." or match["close"]:
+        return False
+    before, word = _words_before(line[: match.start()])
+    following = regex.match(r"\W*(\w*)", line[match.end() :])
+    after = following[1] if following else ""
+    return _is_abbreviation(word, after) or _is_initial(before, word, after)
+
+
+def _is_abbreviation(word: str, after: str) -> bool:
+    """Return True for `Dr.`, `No. 5`; `U.S.` and `a.m.` unless what follows begins a sentence."""
+    low = word.casefold()
+    if low in _TITLES or (low in _BEFORE_NUMBERS and after[:1].isdigit()):
+        return True
+    return bool(_DOTTED.fullmatch(word)) and after.casefold() not in _STARTERS
+
+
+def _is_initial(before: str, word: str, after: str) -> bool:
+    """Return True for `John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
+    if len(word) != 1 or not all(part[:1].isupper() for part in (before, word, after)):
+        return False
+    return before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
+
+
+def _words_before(text: str) -> tuple[str, str]:
+    """Return the last two words of a text; the last keeps the full stops inside it."""
+    words = regex.findall(r"[\p{L}\p{N}][\p{L}\p{N}.'’]*", text[-60:])
+    if not words or not text.endswith(words[-1]):
+        return "", ""
+    return (words[-2] if len(words) > 1 else ""), words[-1]
+
+
+def _in_brackets(line: str, position: int) -> bool:
+    """Return whether a round bracket that opened before `position` closes soon after it."""
+    opened = line.rfind("(", max(0, position - 300), position)
+    if opened < 0 or ")" in line[opened:position]:
+        return False
+    closed = line.find(")", position, position + 300)
+    # `(… .)` ends with its bracket, which is part of the mark itself.
+    return closed > position + 1
+
+
+def _after_formulas(line: str) -> Iterator[int]:
+    """Yield the ends of displayed formulas that a new sentence or item follows without any mark."""
+    for match in regex.finditer(rf"{FORMULA}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[*_\"(]*\p{{Lu}})", line):
+        yield match.end()
+
+
+def _bullets(line: str) -> Iterator[int]:
+    """Yield where the items of a list begin that was written in one line with bullets: `- One - Two`."""
+    mark = regex.match(r"\s*([-•])\s", line)
+    if mark:
+        yield from (m.start() for m in regex.finditer(rf"\s{regex.escape(mark[1])}\s+(?=[*_]*\p{{Lu}}\p{{Ll}})", line))
+
+
+def _list_numbers(line: str) -> "Iterator[regex.Match[str]]":
+    """Yield the numbers of a list in one line, at its start or after a colon: `These are: 1. One 2. Two`."""
+    mark = regex.search(r"(?:^|(?<!\b(?:is|answer|equals)):[*_]*\s)\s*((\d{1,2})[.)])\s", line)
+    if mark is None or (mark.start() > 0 and mark[2] != "1"):
+        return
+    while mark:
+        yield mark
+        following = regex.compile(rf"\s(({int(mark[2]) + 1})[.)])\s+(?=[*_]*[\p{{L}}\p{{Co}}\\])")
+        mark = following.search(line, mark.end() - 1)

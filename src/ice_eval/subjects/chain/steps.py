@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 import regex
 
+from ice_eval.words import FORMULA, line_sentences, stripped_span
+
 Span = tuple[int, int]
 
 
@@ -58,7 +60,7 @@ _CONTROL = regex.compile(r"(?:\s*<\|(?:return|end|im_end|eot_id|endoftext|end_of
 
 
 # Stand-ins of one character each for what no boundary may cut: the text keeps its length, and spans stay true.
-_BLOCK, _DISPLAY, _INLINE = "\ue000", "\ue001", "\ue002"
+_BLOCK, _DISPLAY, _INLINE = "\ue000", FORMULA, "\ue002"
 _UNCUT = [
     (_BLOCK, regex.compile(r"```.*?(?:```|\Z)", regex.DOTALL)),
     (_BLOCK, regex.compile(r"^[ \t]*\|[^\n]*(?:\n[ \t]*\|[^\n]*)+", regex.MULTILINE)),
@@ -74,6 +76,12 @@ _HEADING = regex.compile(r"#{1,6}\s")
 _BOLD_LINE = regex.compile(r"(?:\d+[.)]\s+|[-*•]\s+)?\*\*[^*]+\*\*[:：]?")
 _COLON_END = regex.compile(r"[:：][*_]*\Z")
 _CONTINUES = regex.compile(r"[=≈+×÷⇒→]|\\(?:approx|implies|Rightarrow|times|Longrightarrow)\b")
+_REASON = regex.compile(
+    r"\W*(?:because|since|as|this|that|these|so|therefore|thus|hence|however|but|note|I|let|if|we|here|hope|please|thank|"
+    r"now|next|while|although|for|other|options?|choices?|[A-J])\b",
+    regex.IGNORECASE,
+)
+"""Words that begin the sentence after an answer, unlike the text of an option."""
 
 
 def split_steps(response: str) -> Chain:
@@ -171,8 +179,8 @@ def _pieces(response: str, start: int, end: int) -> Iterator[Span]:
     """Yield sentences, line by line; lines without a letter, a digit or a formula are ornament."""
     masked = _masked(response[start:end])
     for line in regex.finditer(r"[^\n\r]+", masked):
-        for a, b in _sentences_of(line[0]):
-            a, b = _stripped(response, start + line.start() + a, start + line.start() + b)
+        for a, b in line_sentences(line[0]):
+            a, b = stripped_span(response, start + line.start() + a, start + line.start() + b)
             if _CONTENT.search(masked, a - start, b - start):
                 yield a, b
 
@@ -181,11 +189,6 @@ def _masked(text: str) -> str:
     for stand_in, pattern in _UNCUT:
         text = pattern.sub(lambda match, to=stand_in: to * (match.end() - match.start()), text)  # type: ignore[misc]
     return text
-
-
-def _stripped(text: str, start: int, end: int) -> Span:
-    end -= len(text[start:end]) - len(text[start:end].rstrip())
-    return end - len(text[start:end].lstrip()), end
 
 
 def _joined(response: str, pieces: list[Span]) -> list[Span]:
@@ -314,152 +317,6 @@ def _first_of_talk(response: str, spans: list[Span]) -> int:
     ):
         place += 1
     return stated + 1 if place == end else end
-
-
-# Sentences within a line.
-
-_END = regex.compile(
-    # The lookbehinds let a run of marks be tried once, not from each of its marks: a model may write dots to its limit.
-    r"(?<![.!?])(?P<latin>[.!?]++)(?P<close>[\"'”’)\]*_»]*)(?=\s)"
-    r"|(?P<wide>[。！？｡]+)[」』”’）)]*"  # Chinese and Japanese: no space follows
-    r"|(?<![।؟۔])(?P<other>[।؟۔]++)(?=\s)"  # Hindi, Arabic, Urdu
-)
-_NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
-_ONLY_MARK = regex.compile(
-    r"\W*(?:(?:step|part|case|option|example|question|claim|stage|phase)\s+)?"
-    r"[(\[]?(?:\d{1,3}|\p{L}|[ivx]{1,4}|[IVX]{1,4})[)\]]?[.:)]*[*_)]*",
-    regex.IGNORECASE,
-)
-"""`2.`, `(b)`, `Step 3.`: what an item of a list begins with."""
-
-_REASON = regex.compile(
-    r"\W*(?:because|since|as|this|that|these|so|therefore|thus|hence|however|but|note|I|let|if|we|here|hope|please|thank|"
-    r"now|next|while|although|for|other|options?|choices?|[A-J])\b",
-    regex.IGNORECASE,
-)
-"""Words that begin the sentence after an answer, unlike the text of an option."""
-_DOTTED = regex.compile(r"(?:\p{L}\.)+\p{L}|[Pp]h\.[Dd]")
-"""`U.S`, `a.m`, `Ph.D`: the last full stop stands behind."""
-_TITLES = frozenset(
-    "mr mrs ms dr prof st mt fr rev gen col sgt capt hon vs cf viz approx ca e.g i.e e.g., fig eq resp".split()
-)
-"""Abbreviations that never end a sentence."""
-_BEFORE_NUMBERS = frozenset("no nos p pp vol ch sec art par nr ex thm prop lem def tab figs eqs pg".split())
-_LONG_ABBREVIATIONS = frozenset("approx assoc depts incl".split())
-_NAMED_BY_LETTER = frozenset(
-    "option options choice answer answers case step part figure team type plan group point statement class vitamin "
-    "hepatitis grade row column box line set angle train person company".split()
-)
-"""Words after which a single capital letter is a name, so that the full stop after it ends the sentence."""
-_STARTERS = frozenset(
-    "the this that these those it he she they we i you there here so then thus therefore hence since because if when "
-    "while after before next now first second third finally in on at for from to by as and but or however each every "
-    "all both his her their our its a an let what which who how one two not no".split()
-)
-"""Words that begin a sentence far more often than a name: what follows `U.S.` or `a.m.` decides."""
-
-
-def _sentences_of(line: str) -> Iterator[Span]:
-    """Yield the spans of the sentences of a line; full stops of abbreviations, numbers and lists end none."""
-    numbers = list(_list_numbers(line))
-    inside = {position for mark in numbers for position in range(mark.start(1), mark.end())}
-    ends = {end for end in _sentence_ends(line) if end - 1 not in inside}
-    ends |= {mark.start(1) for mark in numbers[1:]} | {*_after_formulas(line), *_bullets(line)}
-    start = 0
-    for end in sorted(ends | {len(line)}):
-        # A list mark alone is no sentence; it opens the next one.
-        if end == len(line) or not _ONLY_MARK.fullmatch(line[start:end].strip()):
-            yield start, end
-            start = end
-
-
-def _sentence_ends(line: str) -> Iterator[int]:
-    for match in _END.finditer(line):
-        if _in_brackets(line, match.start()):
-            continue
-        if match["latin"] is None or (_begins_next(line, match) and not _is_inside(line, match)):
-            yield match.end()
-
-
-def _begins_next(line: str, match: "regex.Match[str]") -> bool:
-    """Return whether a sentence seems to follow; a small letter may begin it only after a long word."""
-    if _NEXT.match(line, match.end()):
-        return True
-    if match[0] != ".":
-        return False
-    long_word = regex.search(r"(?<![\w.])\p{Ll}{5,}\Z", line[max(0, match.start() - 60) : match.start()])
-    return bool(
-        long_word and long_word[0] not in _LONG_ABBREVIATIONS and regex.match(r"\s+\p{Ll}{2,}", line[match.end() :])
-    )
-
-
-def _is_inside(line: str, match: "regex.Match[str]") -> bool:
-    """Return whether the mark belongs to a word or a pause, not to the end of a sentence."""
-    if "..." in match["latin"] or (match["latin"] == "." and line[: match.start()].endswith("…")):
-        return True
-    if match["latin"] != "." or match["close"]:
-        return False
-    before, word = _words_before(line[: match.start()])
-    following = regex.match(r"\W*(\w*)", line[match.end() :])
-    after = following[1] if following else ""
-    return _is_abbreviation(word, after) or _is_initial(before, word, after)
-
-
-def _is_abbreviation(word: str, after: str) -> bool:
-    """Return True for `Dr.`, `No. 5`; `U.S.` and `a.m.` unless what follows begins a sentence."""
-    low = word.casefold()
-    if low in _TITLES or (low in _BEFORE_NUMBERS and after[:1].isdigit()):
-        return True
-    return bool(_DOTTED.fullmatch(word)) and after.casefold() not in _STARTERS
-
-
-def _is_initial(before: str, word: str, after: str) -> bool:
-    """Return True for `John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
-    if len(word) != 1 or not all(part[:1].isupper() for part in (before, word, after)):
-        return False
-    return before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
-
-
-def _words_before(text: str) -> tuple[str, str]:
-    """Return the last two words of a text; the last keeps the full stops inside it."""
-    words = regex.findall(r"[\p{L}\p{N}][\p{L}\p{N}.'’]*", text[-60:])
-    if not words or not text.endswith(words[-1]):
-        return "", ""
-    return (words[-2] if len(words) > 1 else ""), words[-1]
-
-
-def _in_brackets(line: str, position: int) -> bool:
-    """Return whether a round bracket that opened before `position` closes soon after it."""
-    opened = line.rfind("(", max(0, position - 300), position)
-    if opened < 0 or ")" in line[opened:position]:
-        return False
-    closed = line.find(")", position, position + 300)
-    # `(… .)` ends with its bracket, which is part of the mark itself.
-    return closed > position + 1
-
-
-def _after_formulas(line: str) -> Iterator[int]:
-    """Yield the ends of displayed formulas that a new sentence or item follows without any mark."""
-    for match in regex.finditer(rf"{_DISPLAY}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[*_\"(]*\p{{Lu}})", line):
-        yield match.end()
-
-
-def _bullets(line: str) -> Iterator[int]:
-    """Yield where the items of a list begin that was written in one line with bullets: `- One - Two`."""
-    mark = regex.match(r"\s*([-•])\s", line)
-    if mark:
-        yield from (m.start() for m in regex.finditer(rf"\s{regex.escape(mark[1])}\s+(?=[*_]*\p{{Lu}}\p{{Ll}})", line))
-
-
-def _list_numbers(line: str) -> "Iterator[regex.Match[str]]":
-    """Yield the numbers of a list in one line, at its start or after a colon: `These are: 1. One 2. Two`."""
-    mark = regex.search(r"(?:^|(?<!\b(?:is|answer|equals)):[*_]*\s)\s*((\d{1,2})[.)])\s", line)
-    if mark is None or (mark.start() > 0 and mark[2] != "1"):
-        return
-    while mark:
-        yield mark
-        following = regex.compile(rf"\s(({int(mark[2]) + 1})[.)])\s+(?=[*_]*[\p{{L}}\p{{Co}}\\])")
-        mark = following.search(line, mark.end() - 1)
 
 
 # Markers of the final answer.
