@@ -20,7 +20,7 @@ LAYERS = [
     {"scoring", "blacklist", "settings"},
     {"attributions", "executors", "results"},
     {"pipeline", "analysis", "translation"},
-    {"report", "subjects.chain"},
+    {"report", "subjects.chain", "subjects.context"},
     {"api", "bench", "selftest", "f_fidelity"},
     {"__main__", "cli"},
 ]

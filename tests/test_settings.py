@@ -60,7 +60,7 @@ def expected_type(declared):
 
 @pytest.mark.parametrize("function", [ice_eval.evaluate, ice_eval.plan])
 def test_no_argument_is_undeclared(function):
-    own = {"model", "task", "data", "out", "default_out", "reporter", "width", "detect", "pilot", "unknown"}
+    own = {"model", "task", "data", "out", "default_out", "reporter", "width", "detect", "pilot", "judge", "unknown"}
     assert set(inspect.signature(function).parameters) <= {*names_of(OF_PYTHON), *own}
 
 

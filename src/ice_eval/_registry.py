@@ -4,7 +4,7 @@ import difflib
 import importlib
 import importlib.metadata
 import pkgutil
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import fields
 from types import NoneType
 from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -25,7 +25,7 @@ class Registry(Generic[T]):
     makes every use fail: results without it would look like those of a complete installation.
     """
 
-    def __init__(self, kind: str, package: str, *, skip: Collection[str] = (), also: str | None = None) -> None:
+    def __init__(self, kind: str, package: str, *, skip: Collection[str] = (), also: Sequence[str] = ()) -> None:
         """Set the kind, the package to discover, its modules without plug-ins, and a module elsewhere that has some."""
         self.kind = kind
         self._package = package
@@ -96,8 +96,8 @@ class Registry(Generic[T]):
         for module in pkgutil.iter_modules(package.__path__):
             if not module.name.startswith("_") and module.name not in self._skip:
                 importlib.import_module(f"{self._package}.{module.name}")
-        if self._also is not None:
-            importlib.import_module(self._also)
+        for module_name in self._also:
+            importlib.import_module(module_name)
         shipped = dict(self._items)
         try:
             for entry in importlib.metadata.entry_points(group=f"{_GROUP}{self.kind}s"):

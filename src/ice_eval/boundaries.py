@@ -14,7 +14,7 @@ kind of token may hold both: a space of the template with the word after it.
 
 import functools
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ice_eval.errors import DataError
 from ice_eval.records import Ids, SpecialIds, Unit
 from ice_eval.tasks import Piece
-from ice_eval.words import character_starts, word_spans
+from ice_eval.words import character_starts, sentence_spans, word_spans
 
 WORD, SPACE, TEMPLATE_WORD, TEMPLATE_SPACE, TEMPLATE_BREAK = 1, 2, 4, 8, 16
 """Kinds of characters: of an explained field or of the template, spaces or others. Added up, a set of kinds.
@@ -86,7 +86,7 @@ class Source:
     kind: NDArray[np.uint8]
     """`WORD`, `SPACE`, … for each character; 0 after the last one."""
     atom: Ids
-    """Start of the character or word that must not be split, for each code point. Ascending."""
+    """Start of the character, word, sentence or passage that must not be split, for each code point. Ascending."""
     piece_start: Ids
     """(pieces,): first character of each."""
     piece_field: Ids
@@ -102,7 +102,7 @@ class Source:
         for pieces in texts:
             for text, name in pieces:
                 content = name is not None and name in explained
-                kind, atom = _characters(text, content, content and unit == "word")
+                kind, atom = _characters(text, content, unit if content else "token")
                 kinds.append(kind)
                 atoms.append(atom + place)
                 places.append(place)
@@ -118,16 +118,22 @@ class Source:
         return self.piece_field[piece], characters - self.piece_start[piece]
 
 
+_ATOMS: Mapping[str, Callable[[str], Sequence[tuple[int, int]]]] = {
+    "word": word_spans,
+    "sentence": sentence_spans,
+    "passage": lambda text: [(0, len(text))],
+}
+"""Unit -> spans that it must not split."""
 _NONE: Ids = np.zeros(0, dtype=np.int64)
 _AFTER: NDArray[np.uint8] = np.zeros(1, dtype=np.uint8)
 
 
 @functools.lru_cache(maxsize=256)  # pieces of the template are the same for all examples
-def _characters(text: str, content: bool, by_word: bool) -> tuple[NDArray[np.uint8], Ids]:
-    """Return for each code point its kind, and the start of its character or word."""
+def _characters(text: str, content: bool, unit: Unit) -> tuple[NDArray[np.uint8], Ids]:
+    """Return for each code point its kind, and the start of its character, word, sentence or passage."""
     starts = character_starts(text)
-    for start, end in word_spans(text) if by_word else ():
-        starts[start:end] = start
+    for start, end in _ATOMS[unit](text) if unit in _ATOMS else ():
+        starts[start:end] = starts[start]
     return np.array([_kind(each, content) for each in text], dtype=np.uint8), starts
 
 

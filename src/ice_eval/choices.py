@@ -2,7 +2,8 @@
 
 from typing import Literal
 
-Unit = Literal["token", "word", "step"]
+Unit = Literal["token", "word", "sentence", "step", "passage"]
+SubjectName = Literal["text", "chain", "context"]
 AnswerStep = Literal["drop", "keep"]
 ChainFrom = Literal["auto", "visible", "thinking"]
 Pose = Literal["user", "prefill", "neutral"]
@@ -20,4 +21,6 @@ ProtocolName = Literal["default", "paper", "released"]
 Share = float | Literal["dynamic"]
 """Size of a rationale: a share of the units, or as many as the attribution has peaks."""
 
+SUBJECTS: dict[SubjectName, str] = {"text": "texts", "chain": "chains of thought", "context": "cited answers"}
+"""Names of subjects in messages."""
 DYNAMIC: Literal["dynamic"] = "dynamic"

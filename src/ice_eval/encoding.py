@@ -12,7 +12,7 @@ unit            -1   -1   0    1     2      3   -1   -1
 
 A token of the template is protected; a space of the template may be in the token of the word after it. Tokens that
 share a character (the bytes of one emoji, a letter and its accent) form one unit, so a unit never splits a character.
-With word units, so do tokens that share a word.
+With word or sentence units, so do tokens that share one.
 """
 
 import itertools
@@ -27,9 +27,10 @@ from ice_eval.boundaries import SPACE, TEMPLATE_WORD, WORD, Source, Tokenized, t
 from ice_eval.boundaries import Codec as Codec
 from ice_eval.boundaries import Tokens as Tokens
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.records import PROTECTED, Encoded, Example, Ids, LabelIds, Scope, Span, Unit
+from ice_eval.records import PROTECTED, SCORED, Encoded, Example, Ids, LabelIds, Scope, Span, Unit
 from ice_eval.tasks import Piece, Task
 
+CharacterSpans = Sequence[tuple[int, int]]
 MAX_CONTENT_TOKENS = 512
 """Longer texts are truncated, as in the paper."""
 
@@ -44,7 +45,7 @@ def encode(
 
     Texts beyond `MAX_CONTENT_TOKENS`, or beyond the model's limit less `reserve` tokens, lose the end of their longest
     explained field, never a part of the template. With `scope="prompt"`, template tokens are units too, and only
-    special tokens are protected.
+    special tokens are protected. A text that a model wrote follows the prompt, and is scored.
 
     Raises:
         DataError: The template alone does not fit.
@@ -62,7 +63,12 @@ def _encoded(
     codec: Codec, task: Task, example: Example, fields: Mapping[str, str], unit: Unit, scope: Scope
 ) -> Encoded:
     pieces: Sequence[Sequence[Piece]] = rendered(codec, task, fields)
-    texts, n_texts = [_joined(part) for part in pieces], 2 if pieces[1] else 1
+    texts, n_texts, scored = [_joined(part) for part in pieces], 2 if pieces[1] else 1, list[tuple[int, int]]()
+    written = task.continuation(example.fields)
+    if written is not None:
+        written = written if task.chat or texts[0][-1:].isspace() else f" {written}"
+        scored, pieces = [(len(texts[0]), len(texts[0]) + len(written))], [[*pieces[0], Piece(written)], []]
+        texts = [texts[0] + written, ""]
     explained, whole = task.explained, dict[str, str]()
     if scope == "prompt":
         explained, whole = WHOLE, {name: text for name, text in zip(WHOLE, texts, strict=True) if text}
@@ -77,20 +83,66 @@ def _encoded(
         found = found._replace(tokens=replace(found.tokens, sequence=sequence))
     unit_of, spans = _units(found, source, unit)
     units, truncated = _texts(spans, {**fields, **whole}), fields != example.fields
-    ids, segments, divided = found.tokens.ids, found.tokens.segments, found.divided
+    ids, segments, divided = found.tokens.ids, _with_scored(found.tokens, scored), found.divided
     return Encoded(example.id, ids, segments, unit_of, spans, units, fields, whole, codec.special, truncated, divided)
 
 
-def encode_text(codec: Codec, pieces: Sequence[Piece], *, example_id: str, framed: bool) -> Encoded:
-    """Tokenise a text without a task: the tokens of its fields are units, the rest is protected; nothing is cut."""
+def encode_text(
+    codec: Codec,
+    pieces: Sequence[Piece],
+    *,
+    example_id: str,
+    framed: bool,
+    unit: Unit = "token",
+    scored: CharacterSpans = (),
+    headings: CharacterSpans | None = None,
+) -> Encoded:
+    """Tokenise a text without a task: its fields consist of units, the rest is protected; nothing is cut.
+
+    Args:
+        codec: The tokenizer.
+        pieces: The text.
+        example_id: Name of the text.
+        framed: True if special tokens are written out.
+        unit: What its fields consist of.
+        scored: Characters of the text whose probability is the score.
+        headings: Characters around each field that go with its last unit, as a number before it; None: none.
+    """
     fields = {piece.field: piece.text for piece in pieces if piece.field is not None}
-    source = Source.of([pieces], tuple(fields), "token")
+    source = Source.of([pieces], tuple(fields), unit)
     found = tokenized(codec, [_joined(pieces)], source, framed=framed)
-    unit_of, spans = _units(found, source, "token")
-    units, ids, segments = _texts(spans, fields), found.tokens.ids, found.tokens.segments
+    unit_of, spans = _units(found, source, unit)
+    units, names = _texts(spans, fields), list(fields)
+    groups = None if headings is None else np.array([names.index(span.field) for span in spans], dtype=np.int64)
     return Encoded(
-        example_id, ids, segments, unit_of, spans, units, fields, special=codec.special, divided=found.divided
+        example_id,
+        found.tokens.ids,
+        _with_scored(found.tokens, scored),
+        unit_of,
+        spans,
+        units,
+        fields,
+        special=codec.special,
+        divided=found.divided,
+        heading_of=None if headings is None else _heading_of(found.tokens, headings, unit_of),
+        group_of=groups,
     )
+
+
+def _with_scored(tokens: Tokens, scored: CharacterSpans) -> Ids:
+    """Return the segments of tokens, with `SCORED` for those inside some characters of the first text."""
+    segments, own = tokens.segments.copy(), (tokens.sequence == 0) & (tokens.start < tokens.end)
+    for start, end in scored:
+        segments[own & (start <= tokens.start) & (tokens.end <= end)] = SCORED
+    return segments
+
+
+def _heading_of(tokens: Tokens, headings: CharacterSpans, unit_of: Ids) -> Ids:
+    """Return the heading that holds the last character of each protected token; `PROTECTED` without one."""
+    found = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
+    for index, (start, end) in enumerate(headings):
+        found[(unit_of == PROTECTED) & (tokens.sequence == 0) & (start < tokens.end) & (tokens.end <= end)] = index
+    return found
 
 
 def _texts(spans: Sequence[Span], fields: Mapping[str, str]) -> tuple[str, ...]:
@@ -151,7 +203,7 @@ def _units(tokenized: Tokenized, source: Source, unit: Unit) -> tuple[Ids, tuple
     mixed = groups.group_of[np.isin(groups.tokens, tokenized.mixed)] if tokenized.mixed.size else tokenized.mixed
     found = _content_groups(groups, source, mixed)
     opens = np.ones(len(found.groups), dtype=bool)
-    if unit == "word":  # spaces that are tokens of their own belong to the word before them: a word unit is no space
+    if unit != "token":  # spaces that are tokens of their own belong to the word before them: a word unit is no space
         opens[1:] = ~found.blank[1:] | (found.field[1:] != found.field[:-1])
     places = np.full(len(groups.start), PROTECTED, dtype=np.int64)
     places[found.groups] = opens.cumsum() - 1

@@ -39,6 +39,11 @@ LabelIds = tuple[tuple[int, ...], ...]  # token ids of each label word, or the c
 
 PROTECTED = -1
 """`Encoded.unit_of` of a token that no operator may touch."""
+PAIR, SCORED = 1, 2
+"""Segments of tokens: those of a text pair, and those of a given continuation whose probability is the score."""
+
+PASSAGE_FIELD = "passage "
+"""Beginning of the names of fields that hold a passage; its own name follows, as in `passage 3`."""
 
 
 class Span(NamedTuple):
@@ -105,7 +110,7 @@ class Inputs:
     ids: Ids
     """(tokens of all rows,)"""
     segments: Ids
-    """(tokens of all rows,): 1 for the tokens of a text pair."""
+    """(tokens of all rows,): `PAIR`, `SCORED`, or 0."""
     offsets: Ids
     """(rows + 1,): start of each row, and end of the last one."""
 
@@ -324,6 +329,10 @@ class Encoded:
     """True if the end of a field was cut to fit."""
     divided: bool = False
     """True if the tokenizer by itself would join characters of template and content in a token."""
+    heading_of: Ids | None = None
+    """(tokens,): group whose heading a token is, as the number of a passage; `PROTECTED` for others."""
+    group_of: Ids | None = None
+    """(units,): group of each unit, as the passage of a sentence; None where units have none."""
 
     @property
     def n_units(self) -> int:
@@ -331,8 +340,11 @@ class Encoded:
 
     @property
     def content(self) -> slice:
-        """Slice from the first to the last token that belongs to a unit; empty without units."""
-        where = np.flatnonzero(self.unit_of != PROTECTED)
+        """Slice from the first to the last token that belongs to a unit or is a heading; empty without units."""
+        removable = self.unit_of != PROTECTED
+        if self.heading_of is not None:
+            removable |= self.heading_of != PROTECTED
+        where = np.flatnonzero(removable)
         return slice(int(where[0]), int(where[-1]) + 1) if where.size else slice(0, 0)
 
     def tokens_kept(self, keep: ArrayLike) -> NDArray[np.bool_]:
@@ -341,6 +353,16 @@ class Encoded:
         # Index -1 (protected) reads the sentinel appended at the end.
         sentinel = np.ones((*masks.shape[:-1], 1), dtype=bool)
         return np.concatenate([masks, sentinel], axis=-1).take(self.unit_of, axis=-1)
+
+    def headings_kept(self, keep: KeepMasks) -> NDArray[np.bool_]:
+        """Return a mask of the tokens that remain if a heading goes with the last unit of its group, (rows, tokens)."""
+        if self.heading_of is None or self.group_of is None:
+            return np.ones((len(keep), len(self.ids)), dtype=bool)
+        shown = np.zeros((len(keep), int(self.heading_of.max(initial=0)) + 2), dtype=bool)
+        shown[:, -1] = True  # index -1 (no heading)
+        rows, units = keep.nonzero()
+        shown[rows, self.group_of[units]] = True
+        return shown.take(self.heading_of, axis=1)
 
     def without(self, kept: NDArray[np.bool_]) -> Inputs:
         """Return one input per row of `kept`, (rows, tokens), with the other tokens removed."""
@@ -383,6 +405,8 @@ class Encoded:
     def empty(self) -> Inputs:
         """Return the template with empty content: the input of `s(∅)`, whatever the operator."""
         bare = self.unit_of == PROTECTED
+        if self.heading_of is not None:
+            bare &= self.heading_of == PROTECTED
         if not bare.any() and self.special.end is not None:
             # A model must read something: where the prompt is nothing but the text, the end of another text.
             return Inputs.one(np.array([self.special.end], dtype=np.int64))

@@ -13,6 +13,8 @@ from ice_eval.records import Ids, Inputs, LogScores
 Progress = Callable[[int], None]
 """Called with the number of rows just sent to the model."""
 
+_BRANCHING = 8
+"""Largest ratio of padded batch size to budget for rows that share long beginnings."""
 _UNEVEN = 4
 """Largest ratio of padded batch size to budget, since attention pads rows to the longest."""
 
@@ -93,6 +95,9 @@ class Scorer:
 
     def _batches(self, rows: Inputs, prefix: int) -> Iterator[Ids]:
         """Yield indices of rows, longest first, so that memory runs out early or not at all and padding is small."""
+        if self.labels.scoring == "given" and not self.model.pads:
+            yield from self._branches(rows, prefix)
+            return
         order = _order(rows, prefix)
         lengths = np.maximum(1, rows.lengths[order] - prefix)
         ends, cuts, start = np.cumsum(lengths), _cuts(lengths, self.model.pass_tokens, self.budget), 0
@@ -107,6 +112,26 @@ class Scorer:
             stop = min(start + max(1, room), int(cut))
             yield order[start:stop]
             start = stop
+
+    def _branches(self, rows: Inputs, prefix: int) -> Iterator[Ids]:
+        """Yield indices of rows with a common beginning, which is computed once: contexts of many passages are long.
+
+        A batch computes at most the budget of tokens, but one row at least.
+        """
+        order = _by_ids(rows, prefix)
+        lengths, batch, n_tokens, longest = rows.lengths - prefix, list[int](), 0, 0
+        for row in order.tolist():
+            new = int(lengths[row])
+            shared = _n_shared(rows.row(batch[-1])[prefix:], rows.row(row)[prefix:]) if batch else 0
+            budget = self.lowered.get(_bucket(max(1, longest, new)), self.budget)
+            padded = max(longest, new) * (len(batch) + 1)
+            if batch and (n_tokens + new - shared > budget or padded > _BRANCHING * budget):
+                yield np.array(batch)
+                batch, n_tokens, longest, shared = [], 0, 0, 0
+            batch.append(row)
+            n_tokens, longest = n_tokens + new - shared, max(longest, new)
+        if batch:
+            yield np.array(batch)
 
     def _halves(self, batch: Ids, longest: int, prefix: int, exc: OutOfMemoryError) -> list[Ids]:
         """Return the halves of a batch that did not fit, the first one last, and lower the budget of its length."""
@@ -124,12 +149,24 @@ class Scorer:
 
 def _order(rows: Inputs, prefix: int) -> Ids:
     """Return the order of rows: longest first, then by ids, so that rows with a common start are neighbours."""
+    by_ids = _by_ids(rows, prefix)
+    order: Ids = by_ids[np.argsort(-rows.lengths[by_ids], kind="stable")]
+    return order
+
+
+def _by_ids(rows: Inputs, prefix: int) -> Ids:
+    """Return rows sorted by their ids after a prefix: rows with a common beginning are neighbours."""
     # Bytes compare as the numbers do where the highest byte comes first.
     ids = rows.ids.astype(">i8").tobytes()
     keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
-    by_ids = np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-    order: Ids = by_ids[np.argsort(-rows.lengths[by_ids], kind="stable")]
-    return order
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _n_shared(first: Ids, second: Ids) -> int:
+    """Return the number of ids that two rows begin with alike."""
+    n = min(len(first), len(second))
+    differ = np.flatnonzero(first[:n] != second[:n])
+    return int(differ[0]) if differ.size else n
 
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:

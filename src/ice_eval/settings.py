@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 from ice_eval._registry import did_you_mean
 from ice_eval.choices import (
     DYNAMIC,
+    SUBJECTS,
     Adaptive,
     AnswerStep,
     Calibration,
@@ -27,6 +28,7 @@ from ice_eval.choices import (
     Scope,
     Share,
     Sign,
+    SubjectName,
     Target,
     Unit,
     Until,
@@ -38,7 +40,6 @@ Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pa
 """Form of a value: `names` and `shares` are comma-separated lists, and `pairs` is a repeatable option."""
 Role = Literal["rows", "adds", "computes"]
 """Effect of a setting: it defines rows, may be added to a folder later, or only changes how rows are computed."""
-Subject = Literal["text", "chain"]
 
 WHAT, HOW, CHAINS, WHERE, SERVER = (
     "What is evaluated", "How it is tested", "Chains of thought", "Where the model computes", "A model behind a server",
@@ -49,8 +50,10 @@ REQUIRED: Any = ...
 DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Default number of random sets, and the smallest limit of a sequential test: p-values down to 0.002."""
 _KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tuple: "names"}
-_BOTH: tuple[Subject, ...] = ("text", "chain")
-_CHAIN: tuple[Subject, ...] = ("chain",)
+_ALL: tuple[SubjectName, ...] = get_args(SubjectName)
+_TEXTS: tuple[SubjectName, ...] = ("text", "context")
+"""Subjects that a model reads as tokens."""
+_CHAIN: tuple[SubjectName, ...] = ("chain",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +72,7 @@ class Setting:
     everyday: bool = False
     """True if the short help shows it."""
     role: Role = "rows"
-    subjects: tuple[Subject, ...] = ("text",)
+    subjects: tuple[SubjectName, ...] = ("text",)
 
     @property
     def option(self) -> str:
@@ -89,45 +92,51 @@ class RunFields:
     """The settings that define what is tested."""
 
     attributions: tuple[str, ...] = setting(
-        ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_BOTH,
+        ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_ALL,
         depends=True, help="By default attention,gradient,random; see `ice list attributions`.",
     )  # fmt: skip
     operators: tuple[str, ...] = setting(
-        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_BOTH, depends=True,
+        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_ALL, depends=True,
         help="By default delete,infill; see `ice list operators`.",
     )  # fmt: skip
     directions: tuple[Direction, ...] = setting(
         ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES", depends=True,
-        help="sufficiency (keep, the default) and/or necessity (remove).",
+        subjects=_TEXTS, help="sufficiency (keep, the default) and/or necessity (remove).",
     )  # fmt: skip
     k: tuple[Share, ...] = setting(
-        (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_BOTH,
+        (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_ALL,
         help="Shares of units in a rationale, or dynamic.",
     )  # fmt: skip
     n: int = setting(
-        500, panel=WHAT, everyday=True, subjects=_BOTH, depends=True,
-        help="Number of examples: by default 500 texts or 100 chains.",
+        500, panel=WHAT, everyday=True, subjects=_ALL, depends=True,
+        help="Examples: by default 500 texts or claims, or 100 chains.",
     )  # fmt: skip
     m: int = setting(
-        DEFAULT_M, depends=True, everyday=True, subjects=_BOTH,
+        DEFAULT_M, depends=True, everyday=True, subjects=_ALL,
         help=f"Random sets per rationale: by default {DEFAULT_M}, or 20 of steps.",
     )  # fmt: skip
     nulls: tuple[str, ...] = setting(
         ("size",), role="adds", flag="null", metavar="NAMES",
+        subjects=_TEXTS,
         help="What the random sets share with the rationale, comma-separated; see `ice list nulls`.",
     )  # fmt: skip
     adaptive: Adaptive | None = setting(
         None, metavar="WORD",
+        subjects=_TEXTS,
         help="Fewer random sets: dataset (a pilot finds how many) or examples (as many as each test needs, at most "
         f"{SEQUENTIAL_M} by default).",
     )  # fmt: skip
     until: Until | None = setting(
-        None, metavar="WORD", help="decided: stop before --n examples, as soon as every verdict is settled."
-    )
-    seed: int = setting(
-        0, everyday=True, subjects=_BOTH, help="Defines random sets, fills and the random control."
+        None, metavar="WORD", subjects=_TEXTS,
+        help="decided: stop before --n examples, as soon as every verdict is settled.",
     )  # fmt: skip
-    unit: Unit = setting("token", everyday=True, metavar="WORD", help="What is kept or removed: token or word.")
+    seed: int = setting(
+        0, everyday=True, subjects=_ALL, help="Defines random sets, fills and the random control."
+    )  # fmt: skip
+    unit: Unit = setting(
+        "token", everyday=True, metavar="WORD", subjects=_TEXTS, depends=True,
+        help="What is removed: token (by default), word, sentence or passage.",
+    )  # fmt: skip
     scope: Scope = setting(
         "content", depends=True, metavar="WORD",
         help="What may be removed: content (by default) or prompt (the template's tokens too).",
@@ -135,14 +144,17 @@ class RunFields:
     target: Target = setting("predicted", metavar="WORD", help="Label to explain: predicted or gold.")
     sign: Sign = setting(
         "support", depends=True, metavar="WORD",
+        subjects=_TEXTS,
         help="Signed attributions rank units by support of that label (by default) or by magnitude: abs.",
     )  # fmt: skip
     fills: FillMode = setting(
         "shared", depends=True, metavar="WORD",
+        subjects=_TEXTS,
         help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row).",
     )  # fmt: skip
     n_fills: int = setting(
         PROTOCOLS["default"].n_fills, depends=True,
+        subjects=_TEXTS,
         help=f"Fills of infill, over which random sets are distributed: by default {PROTOCOLS['default'].n_fills}, "
         "and at most one per set.",
     )  # fmt: skip
@@ -166,6 +178,14 @@ _USUAL_FOR_CHAINS: Mapping[str, Any] = {
     "attributions": ("self-report", "position", "length", "random"), "operators": ("delete",),
     "directions": ("sufficiency", "necessity"), "n": 100, "m": 20, "unit": "step", "n_fills": 1,
 }  # fmt: skip
+_USUAL_OF: Mapping[SubjectName, Mapping[str, Any]] = {
+    "text": {},
+    "chain": _USUAL_FOR_CHAINS,
+    "context": {
+        "attributions": ("cited", "bm25", "occlusion", "random"), "operators": ("delete", "infill"),
+        "directions": ("sufficiency", "necessity"), "unit": "passage", "n_fills": 4,
+    },
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,8 +200,9 @@ class ChainFields:
         help="Of all requests; 'server' leaves it to the server.",
     )  # fmt: skip
     max_tokens: int = setting(
-        1024, panel=CHAINS, subjects=_CHAIN, role="adds",
-        help="Longest chain, in tokens. With a larger number, chains that were cut off are asked for again.",
+        1024, panel=CHAINS, subjects=("chain", "context"), role="adds",
+        help="Longest chain, or answer with citations, in tokens. With a larger number, chains that were cut off are "
+        "asked for again.",
     )  # fmt: skip
     answer_tokens: int = setting(
         128, panel=CHAINS, subjects=_CHAIN, role="adds",
@@ -250,15 +271,15 @@ CHAIN = (
 )  # fmt: skip
 SUBJECT = (
     Setting(
-        name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_BOTH,
+        name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_ALL,
         help="Hub id, folder, .gguf file, python:module:function, openai:NAME or a name of `ice list models`.",
     ),
     Setting(
-        name="task", default=None, panel=WHAT, everyday=True, metavar="TASK", subjects=_BOTH,
+        name="task", default=None, panel=WHAT, everyday=True, metavar="TASK", subjects=_ALL,
         help="A name of `ice list tasks` (sst2, sst2/minimal) or a task file; or give --data, --prompt and --labels.",
     ),
     Setting(
-        name="data", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_BOTH,
+        name="data", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_ALL,
         help=".jsonl or .csv with the fields, `label`, `id`, `group`.",
     ),
     Setting(
@@ -274,107 +295,115 @@ SUBJECT = (
         help="Label words with commas, in the order of their indices.",
     ),
     Setting(
+        name="target_text", default=None, panel=WHAT, metavar="TEXT",
+        help="Explain a text that the model wrote after the prompt, in place of a label; '{answer}' is a column.",
+    ),
+    Setting(
         name="explain", default=None, panel=WHAT, metavar="FIELDS",
         help="Fields to explain, comma-separated; by default all of the prompt's.",
     ),
     Setting(
         name="attribution_file", default=None, panel=WHAT, kind="pairs", everyday=True, metavar="NAME=FILE",
-        role="adds", help="Explanations of another tool; may be repeated.",
+        role="adds", subjects=_TEXTS, help="Explanations of another tool; may be repeated.",
     ),
 )  # fmt: skip
 CHAT = (
     Setting(
         name="chat", default=None, panel=WHAT, kind="flag",
-        help="Make the prompt a user turn of the model's chat template.",
+        subjects=_TEXTS, help="Make the prompt a user turn of the model's chat template.",
     ),
-    Setting(name="system", default=None, panel=WHAT, metavar="TEXT", help="System turn of the chat."),
+    Setting(name="system", default=None, panel=WHAT, metavar="TEXT", subjects=_TEXTS, help="System turn of the chat."),
 )  # fmt: skip
 LOADING = (
     Setting(
-        name="device", default="auto", panel=WHERE, everyday=True, metavar="NAME", role="computes", subjects=_BOTH,
+        name="device", default="auto", panel=WHERE, everyday=True, metavar="NAME", role="computes", subjects=_ALL,
         help="auto, cpu, cuda, …",
     ),
     Setting(
-        name="dtype", default="auto", panel=WHERE, everyday=True, metavar="NAME", subjects=_BOTH,
+        name="dtype", default="auto", panel=WHERE, everyday=True, metavar="NAME", subjects=_ALL,
         help="auto, float32, bfloat16 or float16.",
     ),
     Setting(
-        name="device_map", default=None, panel=WHERE, metavar="MAP", role="computes", subjects=_BOTH,
+        name="device_map", default=None, panel=WHERE, metavar="MAP", role="computes", subjects=_ALL,
         help="Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a JSON "
         "file that says where each module goes.",
     ),
     Setting(
-        name="max_memory", default=None, panel=WHERE, metavar="SIZES", role="computes", subjects=_BOTH,
+        name="max_memory", default=None, panel=WHERE, metavar="SIZES", role="computes", subjects=_ALL,
         help="What --device-map auto may use, as 0=20GiB,cpu=60GiB.",
     ),
     Setting(
-        name="load_in", default=None, panel=WHERE, metavar="BITS", subjects=_BOTH,
+        name="load_in", default=None, panel=WHERE, metavar="BITS", subjects=_ALL,
         help="Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit.",
     ),
 )  # fmt: skip
 BATCHING = (
     Setting(
         name="token_budget", default=None, panel=WHERE, kind="count", role="computes",
-        help="Tokens per batch; by default what suits the device.",
+        subjects=_TEXTS, help="Tokens per batch; by default what suits the device.",
     ),
 )  # fmt: skip
 EXECUTION = (
     Setting(
         name="executor", default="local", panel=WHERE, metavar="NAME", role="computes",
+        subjects=_TEXTS,
         help="Where models compute: local, or ray (replicas on the nodes of a cluster); see `ice list executors`.",
     ),
     Setting(
         name="address", default=None, panel=WHERE, metavar="ADDRESS", role="computes",
+        subjects=_TEXTS,
         help="Of a Ray cluster that is running, or auto; by default $RAY_ADDRESS, else one is started here.",
     ),
     Setting(
         name="gpus_per_worker", default=None, panel=WHERE, kind="number", role="computes",
+        subjects=_TEXTS,
         help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0.",
     ),
 )  # fmt: skip
 SERVING = (
     Setting(
-        name="base_url", default=None, panel=SERVER, everyday=True, metavar="URL", role="computes", subjects=_BOTH,
+        name="base_url", default=None, panel=SERVER, everyday=True, metavar="URL", role="computes", subjects=_ALL,
         help="Server of openai:NAME, as http://localhost:8000/v1.",
     ),
     Setting(
         name="tokenizer", default=None, panel=SERVER, metavar="MODEL",
+        subjects=_TEXTS,
         help="Hub id or folder of the served model: prompts are token ids then, if the server takes any.",
     ),
     Setting(
-        name="api_key_env", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_BOTH,
+        name="api_key_env", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
         help="Environment variable with the server's key; by default OPENAI_API_KEY.",
     ),
     Setting(
-        name="concurrency", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
+        name="concurrency", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
         help="Requests to the server under way at once, at most; 16 by default.",
     ),
     Setting(
-        name="timeout", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        name="timeout", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
         help="Seconds that one attempt may take; 300 by default.",
     ),
     Setting(
-        name="limit_field", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_BOTH,
+        name="limit_field", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
         help="How the server calls the limit of tokens: max_tokens (by default) or max_completion_tokens.",
     ),
     Setting(
-        name="extra_body", default=None, panel=SERVER, metavar="JSON", subjects=_BOTH,
+        name="extra_body", default=None, panel=SERVER, metavar="JSON", subjects=_ALL,
         help='Further fields of every request, as \'{"reasoning_effort": "minimal"}\'.',
     ),
     Setting(
-        name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_BOTH,
+        name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
         help="Requests to the server that may be charged; the run stops there and continues.",
     ),
     Setting(
-        name="max_cost", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        name="max_cost", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
         help="What the server may cost, in the currency of the prices.",
     ),
     Setting(
-        name="price_in", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        name="price_in", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
         help="Price of a million tokens that the server reads.",
     ),
     Setting(
-        name="price_out", default=None, panel=SERVER, kind="number", role="computes", subjects=_BOTH,
+        name="price_out", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
         help="Price of a million tokens that it writes.",
     ),
 )  # fmt: skip
@@ -395,13 +424,13 @@ def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str
     return {each.name: given[each.name] for each in settings if each.name in given}
 
 
-def refuse_others(values: Mapping[str, Any], subject: Subject, task: str) -> None:
+def refuse_others(values: Mapping[str, Any], subject: SubjectName, task: str) -> None:
     """Raise ConfigError if a setting is given that runs about other subjects have."""
-    about = {"text": "texts", "chain": "chains of thought"}
     for each in SETTINGS.values():
         if subject not in each.subjects and not _is_usual(values.get(each.name), each.default):
             raise ConfigError(
-                f"{each.option} is about {about[each.subjects[0]]}, and the task '{task}' is about {about[subject]}; "
+                f"{each.option} is about {SUBJECTS[each.subjects[0]]}, and the task '{task}' is about "
+                f"{SUBJECTS[subject]}; "
                 "leave it out."
             )
 
@@ -433,7 +462,7 @@ def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "temperature": temperature}
 
 
-def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfig:
+def run_config(values: Mapping[str, Any], subject: SubjectName = "text") -> RunConfig:
     """Check user values and return a configuration; unknown keys are ignored, None is the default.
 
     A single name or share becomes a list of one. For chains of thought, arrangements are among the operators.
@@ -442,12 +471,12 @@ def run_config(values: Mapping[str, Any], subject: Subject = "text") -> RunConfi
         ConfigError: A value is invalid, or two conflict.
     """
     given = {name: value for name, value in values_of(RUN, values).items() if value is not None}
-    usual = _USUAL_FOR_CHAINS if subject == "chain" else {}
+    usual = _USUAL_OF[subject]
     given = {name: value for name, value in given.items() if name not in usual or subject in SETTINGS[name].subjects}
     for each in (SETTINGS[name] for name in given):
         if each.kind in _NORMAL:
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
-        _check_words(each, given[each.name])
+        _check_words(each, given[each.name], _UNITS[subject] if each.name == "unit" else ())
     protocol = PROTOCOLS[given.get("protocol", "default")]
     of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "n_fills", "sign")}
     m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
@@ -497,11 +526,13 @@ def _words_in(kind: Any) -> tuple[str, ...]:
 
 
 _WORDS = {each.name: _words_in(each.type) for each in (*fields(RunFields), *fields(ChainFields)) if each.name != "k"}
-_WORDS["unit"] = ("token", "word")  # steps belong to chains of thought
+_UNITS: Mapping[SubjectName, tuple[str, ...]] = {
+    "text": ("token", "word", "sentence"), "chain": ("step",), "context": ("passage", "sentence")
+}  # fmt: skip
 
 
-def _check_words(declared: Setting, value: Any) -> None:
-    allowed = _WORDS.get(declared.name, ())
+def _check_words(declared: Setting, value: Any, allowed: tuple[str, ...] = ()) -> None:
+    allowed = allowed or _WORDS.get(declared.name, ())
     for word in (value if isinstance(value, tuple) else (value,)) if allowed else ():
         if word not in allowed:
             name = declared.option.removeprefix("--")

@@ -90,7 +90,10 @@ def test_bad_input_exits_2(ice, finished, tmp_path):
     assert_refused(ice("audit-infill"), "neither a run nor a model was given")
     assert_refused(ice("audit-infill", "--model", "toy", "--task", "demo", "--format", "pdf"), "no format 'pdf'")
     assert_refused(
-        ice("audit-infill", "--model", "toy", "--task", "demo", "--unit", "line"), "unit 'line'. Expected: token, word."
+        ice("audit-infill", "--model", "toy", "--task", "demo", "--unit", "line"), "unit 'line'. Expected: token, word,"
+    )
+    assert_refused(
+        ice("audit-infill", "--model", "toy", "--task", "demo", "--unit", "sentence"), "token or word are audited"
     )
     assert_refused(ice("audit-infill", finished, "--n", "5"), "a run has its own --n and --unit")
     (tmp_path / "none.txt").write_text(" \n", encoding="utf-8")

@@ -453,7 +453,8 @@ def test_the_files_hold_the_fields_of_the_contract(book, hand_made_run):
     returned = rescore(folder)
     summary, lines = read(folder)
     assert folder.summary() == returned
-    assert list(summary) == ["schema", "configurations", "agreement", "robustness", "kappa", "rankings", "chains"]
+    fields = "schema configurations agreement robustness kappa rankings chains citations"
+    assert list(summary) == fields.split()
     assert summary["schema"] == 3
     for line in summary["configurations"]:
         assert [key for key in line if key in CONFIGURATION_KEYS] == CONFIGURATION_KEYS

@@ -9,7 +9,7 @@ import numpy as np
 
 from ice_eval.attributions import Explained, Fit, fit_of
 from ice_eval.encoding import encode, rendered, shared_prefix
-from ice_eval.models import LabelScoring, Model
+from ice_eval.models import LabelScoring, Model, Scoring
 from ice_eval.rationales import Share
 from ice_eval.records import Encoded, Example, Inputs, Scope, Unit
 from ice_eval.scoring import Scorer
@@ -45,7 +45,7 @@ class TaskCheck:
 
     prompts: tuple[tuple[Segment, ...], ...]
     labels: tuple[LabelLine, ...]
-    label_scoring: LabelScoring
+    label_scoring: Scoring
     n: int
     accuracy: float | None
     """None where the data have no gold labels."""

@@ -13,7 +13,7 @@ from ice_eval.records import Encoded, PerUnit, Unit
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
 
-OF_EVERY_MODEL = frozenset({"counts", "human", "lexicon", "values"})
+OF_EVERY_MODEL = frozenset({"citations", "counts", "human", "lexicon", "retrieval", "values"})
 """Needs that the data or the run meet, whatever the model."""
 NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gradients"}) | OF_EVERY_MODEL
 """Needs that an attribution may declare."""
@@ -26,7 +26,7 @@ class Attribution(ABC):
     """A method that gives every unit a number. Its fields are its configuration."""
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    units: ClassVar[tuple[Unit, ...]] = ("token", "word")
+    units: ClassVar[tuple[Unit, ...]] = ("token", "word", "sentence", "passage")
     """Units that it can give numbers to."""
     signed: ClassVar[bool] = False
     """True if negative numbers count against the explained label, so that support and magnitude rank differently."""

@@ -28,6 +28,10 @@ class DataView:
     """Units that reveal a label: label words, the task's lexicon, tokens that gold labels use differently."""
     human: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
     """Example id -> the characters that a person marked as decisive."""
+    cited: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Example id -> the passages that a claim cites, as names of fields."""
+    retrieval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Example id -> passage -> its score in the retrieval."""
 
 
 class Label(NamedTuple):
@@ -133,6 +137,18 @@ class Lens:
         """Return the characters that a person marked in an example; none without marks."""
         self._allow("human")
         return self.data.human.get(item.example_id, ())
+
+    def cited(self, item: Encoded) -> PerUnit:
+        """Return 1 for the units of passages that the claim cites, else 0."""
+        self._allow("citations")
+        cited = self.data.cited.get(item.example_id, ())
+        return np.array([span.field in cited for span in item.spans], dtype=np.float64)
+
+    def retrieval(self, item: Encoded) -> PerUnit:
+        """Return the retrieval's score of the passage of each unit; NaN without one."""
+        self._allow("retrieval")
+        scores = self.data.retrieval.get(item.example_id, {})
+        return np.array([scores.get(span.field, np.nan) for span in item.spans], dtype=np.float64)
 
     def label(self, item: Encoded) -> Label:
         return self.observer.label(item)

@@ -13,7 +13,7 @@ from typer import Option
 from ice_eval._registry import did_you_mean
 from ice_eval.choices import DYNAMIC
 from ice_eval.cli._output import print_text
-from ice_eval.cli._tasks import TaskFlags, is_about_chains, names, task_of
+from ice_eval.cli._tasks import TaskFlags, names, subject_of, task_of
 from ice_eval.errors import ConfigError
 from ice_eval.files import read_yaml
 from ice_eval.settings import (
@@ -118,11 +118,12 @@ def arguments_of(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _task(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the task, from all options that describe one; chains of thought have their problems in `data`."""
+    """Return the task, from all options that describe one; other subjects than texts have all they need in `data`."""
     flags = TaskFlags(*(values[name] for name in TASK))
-    if values["responses"] is None and not is_about_chains(flags.task):
+    subject = "chain" if values["responses"] is not None else subject_of(flags.task)
+    if subject == "text":
         return {"task": task_of(flags)}
-    refuse_others(values, "chain", flags.task or "given")
+    refuse_others(values, subject, flags.task or "given")
     return {"task": flags.task, "data": flags.data}
 
 

@@ -5,11 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ice_eval.choices import SUBJECTS, SubjectName
 from ice_eval.errors import ConfigError
 
 if TYPE_CHECKING:
     from ice_eval.results import RunFolder
     from ice_eval.tasks import DataSource, Task
+
+
+ANSWER_FIELD = "{answer}"
+"""Column of the data whose text is explained if neither labels nor a text are given."""
 
 
 class TaskFlags(NamedTuple):
@@ -20,6 +25,7 @@ class TaskFlags(NamedTuple):
     prompt: str | None = None
     labels: str | None = None
     explain: str | None = None
+    target_text: str | None = None
     columns: str | Mapping[str, str] | None = None
     """As `id=number,text=body`, or a manifest's mapping."""
 
@@ -29,11 +35,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def is_about_chains(name: str | None) -> bool:
-    """Return True if a task is about chains of thought."""
-    from ice_eval.tasks import Task, is_task_file, named_task
+def subject_of(name: str | None) -> SubjectName:
+    """Return the subject of a named task; tasks made of options are about texts."""
+    from ice_eval.tasks import is_task_file, named_task
 
-    return name is not None and not is_task_file(name) and not isinstance(named_task(name), Task)
+    return "text" if name is None or is_task_file(name) else named_task(name).subject
 
 
 def task_of(flags: TaskFlags) -> "Task":
@@ -41,16 +47,22 @@ def task_of(flags: TaskFlags) -> "Task":
     from ice_eval.tasks import NoData, adhoc_task, load_task, relabelled
 
     prompt = None if flags.prompt is None else flags.prompt.replace("\\n", "\n").replace("\\t", "\t")
+    target = None if flags.target_text is None else flags.target_text.replace("\\n", "\n")
     explain = None if flags.explain is None else names(flags.explain)
     if flags.task is None:
-        if flags.data is None or prompt is None or flags.labels is None:
+        if flags.labels is None and target is None and prompt is not None and _has_answers(flags, prompt):
+            target = ANSWER_FIELD
+        if flags.data is None or prompt is None or (flags.labels or target) is None:
             missing = [f"--{name}" for name in ("data", "prompt", "labels") if getattr(flags, name) is None]
             raise ConfigError(
-                f"without --task, {', '.join(missing)} must be given too; `ice list tasks` shows the known tasks."
+                f"without --task, {', '.join(missing)} must be given too (or --target-text in place of labels); "
+                "`ice list tasks` shows the known tasks."
             )
-        labels, data = names(flags.labels), _data(flags, NoData())
-        return adhoc_task(data, prompt=prompt, labels=labels, explain=explain, name=flags.data.stem)
+        labels, data = names(flags.labels or ""), _data(flags, NoData())
+        return adhoc_task(data, prompt=prompt, labels=labels, target_text=target, explain=explain, name=flags.data.stem)
     chosen = load_task(flags.task)
+    if target is not None:
+        raise ConfigError("--target-text goes with --data and --prompt: a known task has labels of its own.")
     if prompt is not None:
         chosen = replace(chosen, prompt=prompt, classifier_prompt=prompt)
     if flags.labels is not None:
@@ -58,6 +70,14 @@ def task_of(flags: TaskFlags) -> "Task":
     if explain is not None:
         chosen = replace(chosen, explain=explain)
     return replace(chosen, data=_data(flags, chosen.data))
+
+
+def _has_answers(flags: TaskFlags, prompt: str) -> bool:
+    """Return True if the data have a column of texts that a model wrote, which the prompt does not show."""
+    from ice_eval.tasks import NoData
+
+    first = next(iter(_data(flags, NoData()).rows()), {}) if flags.data is not None else {}
+    return ANSWER_FIELD.strip("{}") in first and ANSWER_FIELD not in prompt
 
 
 def _data(flags: TaskFlags, own: "DataSource") -> "DataSource":
@@ -91,8 +111,9 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     from ice_eval.tasks import in_chat, load_task
 
     manifest = run.manifest()
-    if manifest.chains is not None:
-        raise ConfigError(f"{run.path} is about chains of thought, and a run about texts is needed here.")
+    if manifest.config.subject != "text":
+        about = SUBJECTS[manifest.config.subject]
+        raise ConfigError(f"{run.path} is about {about}, and a run about texts is needed here.")
     name, known = flags.task or manifest.config.task, None
     try:
         known = load_task(name)
@@ -100,6 +121,8 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
         if flags.task is not None:
             raise
     stored = {"prompt": manifest.prompt, "labels": ",".join(manifest.labels), "explain": ",".join(manifest.explained)}
+    if manifest.target_text is not None:
+        stored |= {"labels": "", "target_text": manifest.target_text}
     if flags.prompt is not None or not manifest.explained:
         del stored["explain"]  # the explained fields belong to the prompt of the run
     if known is not None:

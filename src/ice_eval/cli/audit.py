@@ -47,6 +47,10 @@ def audit_infill(
     check_format(style, json=as_json)
     run = _run(folder, model, n, unit)
     config: RunFields = run_config({"n": 1, "unit": unit}) if run is None else run.manifest().config
+    if config.unit == "sentence":
+        raise ConfigError(
+            "infill of sentences writes whole ones of other texts; only units of token or word are audited."
+        )
     flags = TaskFlags(**values)
     chosen = task_of(flags) if run is None else task_of_run(run, flags)
     listed = None if words is None else _words(words)

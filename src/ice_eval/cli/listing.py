@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 from typer import Argument
 
 from ice_eval._registry import did_you_mean
+from ice_eval.choices import SUBJECTS
 from ice_eval.cli._options import Json
 from ice_eval.cli._output import print_json, print_line
 from ice_eval.errors import ConfigError
@@ -90,8 +91,9 @@ def _tasks() -> Iterator[Entry]:
     for name in tasks.names():
         task = named_task(name)
         if not isinstance(task, Task):
-            about = {"description": task.description, "data": task.data.origin, "about": "chains of thought"}
-            yield Entry(name, task.description, "chains of thought", about)
+            subject = SUBJECTS[task.subject]
+            about = {"description": task.description, "data": task.data.origin, "about": subject}
+            yield Entry(name, task.description, subject, about)
             continue
         facts = {
             "description": task.description,

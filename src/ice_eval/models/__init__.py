@@ -16,6 +16,7 @@ from ice_eval.models.base import (
     Pending,
     Prior,
     Reply,
+    Scoring,
     model,
     models,
 )
@@ -25,5 +26,5 @@ from ice_eval.models.served import SERVED, Served
 __all__ = [
     "PART_SIZE", "SERVED", "SUITE", "AttentionMaps", "Conversation", "DeviceMap", "EmbeddedText", "Generated",
     "Gradients", "HubModel", "LabelScoring", "Labels", "LoadSettings", "MaxMemory", "Model", "ModelRef", "Pending",
-    "Prior", "Reply", "Served", "load_model", "load_reader", "model", "models", "suite_model",
+    "Prior", "Reply", "Scoring", "Served", "load_model", "load_reader", "model", "models", "suite_model",
 ]  # fmt: skip

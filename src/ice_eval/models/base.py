@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 
 from ice_eval._registry import Registry, did_you_mean
+from ice_eval.choices import LabelScoring as LabelScoring
 from ice_eval.encoding import Codec
-from ice_eval.errors import ConfigError
+from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.files import why_no_json
 from ice_eval.records import Encoded, Ids, Inputs, LabelIds, LogScores, PerToken, Unit
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
-LabelScoring = Literal["first", "full"]
+Scoring = Literal["first", "full", "given"]
+"""Which tokens are scored: of label words, the first or all; or those of a given text."""
 Prior = Sequence[float]
 """Log-scores of the labels without a text, which contextual calibration subtracts."""
 Priors = Sequence[Prior] | None
@@ -36,8 +38,9 @@ class Labels:
     names: tuple[str, ...]
     ids: LabelIds
     """Token ids of the label words; for a classifier the index of the class, alone."""
-    scoring: LabelScoring = "first"
-    """By the first token of the label word, or by all of them (chain rule)."""
+    scoring: Scoring = "first"
+    """By the first token of the label word, by all of them (chain rule), or by the tokens that inputs mark as `SCORED`:
+    the mean of their log-probabilities, each after all tokens before it."""
     are_classes: bool = False
     """True if `ids` are indices of classes, not tokens."""
     classes: tuple[str, ...] = ()
@@ -279,6 +282,17 @@ class Model(ABC):
     @abstractmethod
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Return how labels are scored; None for `scoring` takes the cheapest way that distinguishes the labels."""
+
+    def text_labels(self, name: str) -> Labels:
+        """Return the single label of runs that score given texts: the tokens that inputs mark as `SCORED`.
+
+        Raises:
+            CapabilityError: The model gives no probability of a text.
+        """
+        raise CapabilityError(
+            f"'{self.name}' gives no probability of a text, which is needed here; choose a language model on this "
+            "machine, or a server that gives log-probabilities of a prompt's own tokens (vLLM, llama.cpp)."
+        )
 
     @abstractmethod
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:

@@ -17,11 +17,13 @@ from ice_eval.models.generate import Generator
 from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of
 from ice_eval.models.packed import PackedPass, Packing, Prefix, packed
 from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions, split_rows
-from ice_eval.records import Encoded, Ids, Inputs, LogScores
+from ice_eval.records import NOT_SET, SCORED, Encoded, Ids, Inputs, LogScores
 from ice_eval.tasks import Task
 
 Way = Literal["packed", "shared", "plain"]
 """Rows are computed as a tree of tokens after a shared prefix, padded after a shared prefix, or padded whole."""
+_MOST_LOGITS = 1 << 26
+"""Logits of the whole vocabulary that are computed at once."""
 StatesAt = Callable[[Ids, Ids], torch.Tensor]
 """(rows, positions after the prefix) -> hidden states, (places, width)."""
 
@@ -56,6 +58,9 @@ class CausalLM(HFModel):
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         ids = label_ids(self.codec, task)
         return Labels(task.labels, ids, base.chosen_scoring(scoring, task.label_words.values(), ids))
+
+    def text_labels(self, name: str) -> Labels:
+        return Labels((name,), ((),), "given")
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         plain, hoped_to_pack, faults = self._plain_scores(batch, labels), self._way == "packed", list[str]()
@@ -100,10 +105,10 @@ class CausalLM(HFModel):
 
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         # One token at least must be left to compute after the prefix.
-        start = min(prefix, int(batch.lengths.min()) - 1) if self.shares_prefix else 0
+        start = min(prefix, int(answering_positions(batch, labels)[:, 0].min())) if self.shares_prefix else 0
         rows = _with_labels(batch, labels)
         states, tokens = (self._packed_states if self._way == "packed" else self._padded_states)(rows, start)
-        return self._read(states, batch.lengths - start, labels), tokens
+        return self._read(states, batch, start, labels), tokens
 
     def _packed_states(self, rows: Inputs, start: int) -> tuple[StatesAt, int]:
         with self._packed(rows, start) as forward:
@@ -153,9 +158,11 @@ class CausalLM(HFModel):
         states = self._states(**tokens, use_cache=False, **forward.arguments())
         return lambda rows, positions: states[0, self._put(forward.packing.path[rows, positions])]
 
-    def _read(self, states: StatesAt, lengths: Ids, labels: Labels) -> torch.Tensor:
-        """Return label scores from the states after the last token of each prompt."""
-        rows, last = np.arange(len(lengths)), lengths - 1
+    def _read(self, states: StatesAt, batch: Inputs, start: int, labels: Labels) -> torch.Tensor:
+        """Return label scores from the states of rows from `start` on: after each prompt, or before scored tokens."""
+        if labels.scoring == "given":
+            return self._read_given(states, batch, start)
+        rows, last = np.arange(len(batch)), batch.lengths - start - 1
         if labels.scoring == "first":
             return self._head(states(rows, last), self._put(np.array([ids[0] for ids in labels.ids])))
         columns = []
@@ -165,6 +172,22 @@ class CausalLM(HFModel):
             steps = [torch.log_softmax(logits, dim=-1)[:, token] for logits, token in zip(after, ids, strict=True)]
             columns.append(torch.stack(steps).sum(dim=0))
         return torch.stack(columns, dim=1)
+
+    def _read_given(self, states: StatesAt, batch: Inputs, start: int) -> torch.Tensor:
+        """Return the mean log-probability of the scored tokens of each row, a column of one label."""
+        rows, positions, tokens = scored_tokens(batch)
+        found = []
+        for some in np.array_split(np.arange(len(rows)), -(-len(rows) * self._n_words // _MOST_LOGITS)):
+            logits = self._head(states(rows[some], positions[some] - start - 1))
+            own = logits.gather(1, self._put(tokens[some])[:, None])[:, 0]
+            found.append(own - torch.logsumexp(logits, dim=-1))
+        counts = self._put(np.bincount(rows, minlength=len(batch)))
+        sums = torch.zeros(len(batch), dtype=torch.float32, device=found[0].device)
+        return (sums.index_add(0, self._put(rows), torch.cat(found)) / counts)[:, None]
+
+    @property
+    def _n_words(self) -> int:
+        return int(self.model.get_output_embeddings().weight.shape[0])
 
     def _states(self, **arguments: Any) -> torch.Tensor:
         """Return the last hidden states, or the model's own logits where its head is not a plain matrix."""
@@ -211,20 +234,21 @@ class CausalLM(HFModel):
             return super()._observe(batch, odds, labels, needs)
         differentiates = "gradients" in needs
         inputs = Inputs.join([item.full() for item in batch])
-        start = min(shared_prefix(batch), int(inputs.lengths.min()) - 1)
+        answering = answering_positions(inputs, labels)
+        start = min(shared_prefix(batch), int(answering[:, 0].min()))
         last: Ids = inputs.lengths - start - 1
         copies = self._copies(labels) if differentiates else 1
         rows = _with_labels(inputs, labels) if differentiates else inputs
         # Examples share no node: the gradient of one must not reach another.
         groups = np.arange(len(inputs)).repeat(copies)
-        watch = last.repeat(copies) if "attentions" in needs else None
-        with self._packed(rows, start, groups=groups, watch=watch) as forward:
+        watch = np.where(answering < 0, NOT_SET, answering - start).repeat(copies, axis=0)
+        with self._packed(rows, start, groups=groups, watch=watch if "attentions" in needs else None) as forward:
             nodes = self._put(forward.packing.ids)[None]
             with torch.enable_grad() if differentiates else torch.no_grad(), checkpointed(self.model, nodes.numel()):
                 embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(differentiates)
                 states = self._at_nodes(forward, inputs_embeds=embedded)
                 if differentiates:
-                    (gradient,) = gradients_of(odds.of(self._read(states, last + 1, labels)), [embedded])
+                    (gradient,) = gradients_of(odds.of(self._read(states, inputs, start, labels)), [embedded])
         found = Observations()
         attention = None if forward.watched is None else to_host((forward.watched / forward.n_attended)[::copies])
         if differentiates:
@@ -264,8 +288,7 @@ class CausalLM(HFModel):
             plain = self.model.get_input_embeddings()(nodes).detach()
             embedded = plain.index_copy(1, moving, points.reshape(1, -1, points.shape[-1]))
             with checkpointed(self.model, nodes.numel()):
-                lengths = np.full(len(inputs), len(item.ids) - start)
-                yield self._read(self._at_nodes(forward, inputs_embeds=embedded), lengths, labels)
+                yield self._read(self._at_nodes(forward, inputs_embeds=embedded), inputs, start, labels)
 
     def _split(
         self, embedded: torch.Tensor, gradient: torch.Tensor, own: Sequence[Ids], prefix: Ids
@@ -289,18 +312,44 @@ class CausalLM(HFModel):
             wide = torch.nn.functional.pad(embedded, (0, 0, 0, plain.shape[1] - embedded.shape[1]))
             embedded = torch.where(own[:, :, None], wide.repeat_interleave(len(labels.ids), dim=0), plain)
         states = self._states(inputs_embeds=embedded, **self._arguments(padded))
-        return self._read(self._at_places(states), batch.lengths, labels)
+        return self._read(self._at_places(states), batch, 0, labels)
 
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
-        return padded.mask.sum(dim=1) - 1
+        rows, tokens = (each.cpu().numpy() for each in (padded.segments == SCORED).nonzero(as_tuple=True))
+        if not len(rows):
+            return padded.mask.sum(dim=1) - 1
+        return self._put(_padded_rows(rows, tokens - 1, len(padded.ids)))
 
     def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
         return {"attention_mask": padded.mask, "use_cache": False}
 
 
+def scored_tokens(batch: Inputs) -> tuple[Ids, Ids, Ids]:
+    """Return the row, the position in it, and the id of every scored token."""
+    places = np.flatnonzero(batch.segments == SCORED)
+    rows: Ids = np.searchsorted(batch.offsets, places, side="right") - 1
+    return rows, places - batch.offsets[rows], batch.ids[places]
+
+
+def answering_positions(batch: Inputs, labels: Labels) -> Ids:
+    """Return the positions whose states answer, (rows, most): the last one, or those before scored tokens."""
+    if labels.scoring != "given":
+        return batch.lengths[:, None] - 1
+    rows, positions, _ = scored_tokens(batch)
+    return _padded_rows(rows, positions - 1, len(batch))
+
+
+def _padded_rows(rows: Ids, values: Ids, n_rows: int) -> Ids:
+    """Return sorted rows with their values as a matrix, padded with `NOT_SET`."""
+    counts = np.bincount(rows, minlength=n_rows)
+    found = np.full((n_rows, int(counts.max(initial=0))), NOT_SET, dtype=np.int64)
+    found[np.arange(found.shape[1]) < counts[:, None]] = values
+    return found
+
+
 def _with_labels(batch: Inputs, labels: Labels) -> Inputs:
     """Return every row, followed by all but the last token of every label where the chain rule needs them."""
-    if labels.scoring == "first":
+    if labels.scoring != "full":
         return batch
     rows = batch.take(np.arange(len(batch)).repeat(len(labels.ids)))
     added: Ids = np.tile([len(ids) - 1 for ids in labels.ids], len(batch))

@@ -88,7 +88,7 @@ class TargetOdds:
 
 
 class AttentionRecorder:
-    """Sums the attention that one position of each row pays, over the layers of a forward pass; None keeps it whole."""
+    """Sums the attention that scoring positions of each row pay, over the layers of a pass; None keeps it whole."""
 
     # Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module returns a pair
     # whose second part is (rows, heads, queries, keys). Some models wrap one in another that returns the same weights:
@@ -130,8 +130,11 @@ class AttentionRecorder:
         if self._position is None:
             self.layers.append(weights)
             return
-        rows = torch.arange(len(weights), device=weights.device)
-        seen = weights.detach()[rows, :, self._position.to(weights.device)].float().mean(dim=1)
+        rows = torch.arange(len(weights), device=weights.device)[:, None]
+        chosen = self._position.to(weights.device).view(len(weights), -1)
+        counts = (chosen >= 0)[:, :, None]
+        by_position = weights.detach()[rows, :, chosen.clamp(min=0)].float().mean(dim=2)
+        seen = (by_position * counts).sum(dim=1) / counts.sum(dim=1)
         self._total = seen if self._total is None else self._total + seen.to(self._total.device)
 
     def mean(self) -> torch.Tensor:

@@ -84,8 +84,8 @@ class PackedPass:
     prefix: Prefix = field(default_factory=dict)
     n_prefix: int = 0
     records: Prefix | None = None  # storage of keys and values for later passes; None: they are not stored
-    watch: Ids | None = None  # (rows,): position after the prefix whose attention is summed; None: in no row
-    watched: torch.Tensor | None = None  # (rows, prefix + longest): that sum over layers, of the mean over heads
+    watch: Ids | None = None  # (rows, most): positions after the prefix whose attention is averaged, padded below 0
+    watched: torch.Tensor | None = None  # (rows, prefix + longest): its sum over layers, of the mean over heads
     n_attended: int = 0
     has_window: bool = False  # True if a layer passed the size of its window
 
@@ -168,13 +168,18 @@ class PackedPass:
         self, queries: torch.Tensor, keys: torch.Tensor, watch: torch.Tensor, scale: float, window: int | None
     ) -> None:
         """Add one layer's attention from the watched positions: a row of weights per head, never a square of them."""
-        rows, n_keys = torch.arange(len(queries), device=queries.device), keys.shape[2]
-        last = queries[rows, :, watch].float()  # (rows, heads, width)
-        grouped = last.view(len(last), keys.shape[1], -1, last.shape[-1])  # several heads may read the same keys
-        weights = torch.einsum("rgqd,rgkd->rgqk", grouped, keys.float()) * scale
-        behind = (self.n_prefix + watch)[:, None] - torch.arange(n_keys, device=queries.device)[None]
+        rows, n_keys = torch.arange(len(queries), device=queries.device)[:, None], keys.shape[2]
+        counts = watch >= 0
+        watch = watch.clamp(min=0)
+        chosen = queries[rows, :, watch].float()  # (rows, most, heads, width)
+        grouped = chosen.reshape(
+            *chosen.shape[:2], keys.shape[1], -1, chosen.shape[-1]
+        )  # several heads may read the same keys
+        weights = torch.einsum("rpgqd,rgkd->rpgqk", grouped, keys.float()) * scale
+        behind = (self.n_prefix + watch)[:, :, None] - torch.arange(n_keys, device=queries.device)
         hidden = (behind < 0) | (behind >= (window or n_keys + 1))
-        shares = weights.masked_fill(hidden[:, None, None], -torch.inf).softmax(dim=-1).mean(dim=(1, 2))
+        by_position = weights.masked_fill(hidden[:, :, None, None], -torch.inf).softmax(dim=-1).mean(dim=(2, 3))
+        shares = (by_position * counts[:, :, None]).sum(dim=1) / counts.sum(dim=1, keepdim=True)
         self.watched = shares if self.watched is None else self.watched + shares.to(self.watched.device)
 
 

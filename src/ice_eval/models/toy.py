@@ -8,14 +8,15 @@ the right ranking is known. It needs no torch.
 import re
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens
-from ice_eval.errors import ConfigError
+from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import base
-from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
+from ice_eval.records import PROTECTED, SCORED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
 WEIGHTS: dict[str, float] = {
@@ -155,6 +156,77 @@ def _sign(target: int) -> float:
 def _weights(ids: Ids) -> PerToken:
     """Return the weight of each token: zero for ids outside the table."""
     return np.where(ids < _FIRST_FREE, _TABLE[np.minimum(ids, _FIRST_FREE - 1)], 0.0)
+
+
+MEMORY = frozenset("the capital of France is Paris".split())
+"""Words, also with a capital, that the toy reader writes with the same probability whether it has read them or not."""
+KNOWN, READ, UNREAD = 0.9, 0.8, 0.01
+"""Its probability of a word of `MEMORY`, of a word that it has read before, and of any other word."""
+
+
+class ToyReader(base.Model):
+    """A model that copies: its score of a text is the mean log-probability of words that it has read or knows."""
+
+    offers = frozenset({"attentions", "generate", "gradients"})
+    part_size = 128
+
+    def __init__(self) -> None:
+        self.name = "toy-reader"
+        self.codec = ToyCodec()
+        self._memory = self.codec.tokenize(" ".join(sorted(MEMORY | set(map(str.capitalize, MEMORY))))).ids
+
+    @property
+    def fingerprint(self) -> str:
+        return f"{zlib.crc32(repr((sorted(MEMORY), KNOWN, READ, UNREAD)).encode()):08x}"
+
+    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> base.Labels:
+        raise CapabilityError("the toy reader scores texts, not labels; use the task citations, or the model toy.")
+
+    def text_labels(self, name: str) -> base.Labels:
+        return base.Labels((name,), ((),), "given")
+
+    def log_scores(self, batch: Inputs, labels: base.Labels, *, prefix: int = 0) -> LogScores:
+        rows = (slice(*bounds) for bounds in pairwise(batch.offsets.tolist()))
+        return np.array([[self._score(batch.ids[row], batch.segments[row] == SCORED)] for row in rows])
+
+    def _score(self, ids: Ids, scored: NDArray[np.bool_]) -> float:
+        places = np.flatnonzero(scored)
+        values, first = np.unique(ids, return_index=True)
+        read = first[np.searchsorted(values, ids[places])] < places
+        known = np.isin(ids[places], self._memory)
+        return float(np.log(np.where(known, KNOWN, np.where(read, READ, UNREAD))).mean())
+
+    def default_budget(self) -> int:
+        return 65_536
+
+    def observe(
+        self,
+        batch: Sequence[Encoded],
+        targets: Sequence[int],
+        labels: base.Labels,
+        needs: base.Needs,
+        *,
+        priors: base.Priors = None,
+    ) -> base.Observations:
+        copied = [np.isin(item.ids, item.ids[item.segments == SCORED]).astype(np.float64) for item in batch]
+        return base.Observations(copied, [base.Gradients(np.ones((len(each), 1)), each[:, None]) for each in copied])
+
+    def generate(
+        self, prompts: Sequence[str], *, turns: base.Turns | None, max_tokens: int, stop: str | None
+    ) -> list[base.Generated]:
+        """Copy the first sentence of every source, and cite it."""
+        found = []
+        for prompt in prompts:
+            sources = re.findall(r"^\[(\w+)\] (.+?)[.\n]", prompt, re.MULTILINE)
+            found.append(base.Generated(" ".join(f"{text} [{name}]." for name, text in sources), len(sources)))
+        return found
+
+
+@base.model("toy-reader")
+def toy_reader(settings: base.LoadSettings) -> base.Model:
+    """Copies what it reads, with published probabilities: for answers that cite passages; needs no torch."""
+    settings.refuse_for("the toy reader")
+    return ToyReader()
 
 
 @base.model("toy")

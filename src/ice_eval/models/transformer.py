@@ -171,7 +171,7 @@ class HFModel(Model):
 
     @abstractmethod
     def _scoring_position(self, padded: PaddedBatch) -> torch.Tensor:
-        """Return the position whose state answers, for each row."""
+        """Return the position whose state answers, (rows,), or several, (rows, most), padded below 0."""
 
     def _copies(self, labels: Labels) -> int:
         """Number of rows that `_differentiable_scores` computes for each row of a batch."""
@@ -215,7 +215,7 @@ class HFModel(Model):
             return recorder
 
         if together:
-            with self._recorded(forward, n_tokens, position.repeat_interleave(copies)) as (seen, scores):
+            with self._recorded(forward, n_tokens, position.repeat_interleave(copies, dim=0)) as (seen, scores):
                 (gradient,) = gradients_of(odds.of(scores), [embedded])
             attentions = to_host(seen.mean()[::copies])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
@@ -289,7 +289,7 @@ class HFModel(Model):
                 attention.check()
                 odds = TargetOdds.same(target, prior).of(scores)
                 found = gradients_of(odds, attention.layers) if gradients else ()
-            position = int(self._scoring_position(padded)[0])
+            position = int(self._scoring_position(padded).flatten()[0])
             weights = within([layer[:1] for layer in attention.layers])
             return base.AttentionMaps(weights, within(found) if gradients else None, position)
 

@@ -6,12 +6,13 @@ from ice_eval.operators.infill import (
     Blacklist,
     DrawnFills,
     FillPool,
+    LongUnitPool,
     PooledUnits,
     TokenCounts,
     label_indicative,
 )
 
 __all__ = [
-    "POOL_EXAMPLES", "POSE_MARK", "Blacklist", "DrawnFills", "FillPool", "Operator", "PooledUnits", "TokenCounts",
-    "is_removal", "label_indicative", "operator", "operators", "pose_of",
+    "POOL_EXAMPLES", "POSE_MARK", "Blacklist", "DrawnFills", "FillPool", "LongUnitPool", "Operator",
+    "PooledUnits", "TokenCounts", "is_removal", "label_indicative", "operator", "operators", "pose_of",
 ]  # fmt: skip

@@ -15,4 +15,15 @@ class Delete(Operator):
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
+        return item.without(item.tokens_kept(keep) & item.headings_kept(keep))
+
+
+@operator("blank")
+@dataclass(frozen=True, kw_only=True)
+class Blank(Operator):
+    """Passages that are not kept lose their text and keep their number, so that numbering gives nothing away."""
+
+    units: ClassVar[tuple[Unit, ...]] = ("sentence", "passage")
+
+    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         return item.without(item.tokens_kept(keep))

@@ -1,6 +1,6 @@
 """Retrieval infill: its operator, the pool of units that it draws from, and the units it must not write."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
 from ice_eval.operators._base import Operator, operator
-from ice_eval.records import PROTECTED, Encoded, Fills, Ids, Inputs, KeepMasks
+from ice_eval.records import PROTECTED, Encoded, Fills, Ids, Inputs, KeepMasks, Unit
 
 POOL_EXAMPLES = 2_000
 """Number of first examples of the data that fill the pool, evaluated or not."""
@@ -29,6 +29,7 @@ class Infill(Operator):
     A fill has as many tokens as the unit it replaces, so the length is preserved.
     """
 
+    units: ClassVar[tuple[Unit, ...]] = ("token", "word", "sentence", "passage")
     needs_fills: ClassVar[bool] = True
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
@@ -210,6 +211,41 @@ class FillPool:
     def _available(self, size: int, example_id: str) -> int:
         start, stop = self._own.get((size, example_id), (0, 0))
         return len(self._texts.get(size, ())) - (stop - start)
+
+
+class LongUnitPool:
+    """Sentences or passages of other examples, cut to the length of the unit that they replace.
+
+    No two long units have the same number of tokens, so that whole ones would seldom fit.
+    """
+
+    knows_labels = True
+
+    def __init__(self, items: Sequence[tuple[str, Encoded]], decode: Callable[[Sequence[Ids]], list[str]]) -> None:
+        """Take examples with the groups they belong to; examples of one group never fill each other."""
+        self._decode, self._group = decode, {item.example_id: group for group, item in items}
+        self._units: dict[str, list[tuple[str, Ids]]] = {}
+        for group, item in items:
+            self._units.setdefault(group, list(zip(item.texts, item.unit_ids(), strict=True)))
+
+    def can_fill(self, item: Encoded) -> bool:
+        """Return True if another group has a unit that this example does not show."""
+        return bool(self._of_others(item))
+
+    def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = "infill") -> DrawnFills:
+        """Draw a unit for every unit of an example, and join more where one is too short."""
+        others, ids = self._of_others(item), list[Ids]()
+        for length in item.unit_lengths().tolist():
+            drawn: Ids = np.zeros(0, dtype=np.int64)
+            while len(drawn) < length:
+                drawn = np.concatenate([drawn, others[int(rng.integers(len(others)))]])
+            ids.append(drawn[:length])
+        return DrawnFills(np.concatenate(ids), tuple(self._decode(ids)))
+
+    def _of_others(self, item: Encoded) -> list[Ids]:
+        group, own = self._group.get(item.example_id), set(item.texts)
+        every = (each for name, units in self._units.items() if name != group for each in units)
+        return [ids for text, ids in every if text not in own and len(ids)]
 
 
 @dataclass(frozen=True)

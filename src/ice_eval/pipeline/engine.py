@@ -75,6 +75,7 @@ class Engine:
         return RunSettings(
             model=model,
             task=self.subject.task.name,
+            subject=self.subject.task.subject,
             **vars(self.config),
             own_size=tuple(self.own_size),
             by_magnitude=tuple(self.by_magnitude),

@@ -86,7 +86,7 @@ def _flags(engine: Engine) -> list[str]:
         flags.append("sign_abs")
     if engine.targets is not None:
         flags.append("adapted_model")
-    if engine.pool is not None and not engine.pool.knows_labels:
+    if engine.pool is not None and not engine.pool.knows_labels and not engine.scorer.labels.is_open:
         flags.append("blacklist_without_gold")
     return flags
 

@@ -7,11 +7,11 @@ from typing import Any
 from ice_eval.attributions import DataView
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import encode
-from ice_eval.errors import CapabilityError
+from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import Labels, Model
-from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, PooledUnits, label_indicative
+from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, LongUnitPool, PooledUnits, label_indicative
 from ice_eval.pipeline.engine import Engine, counts_in
-from ice_eval.pipeline.subject import Subject
+from ice_eval.pipeline.subject import Pool, Subject
 from ice_eval.records import Encoded, Example
 from ice_eval.results import content_hash
 from ice_eval.settings import RunConfig
@@ -28,12 +28,17 @@ class TextSubject(Subject):
         return task_identity(self.task)
 
     def labels(self, model: Model, config: RunConfig) -> Labels:
-        return model.labels(self.task, scoring=config.label_scoring)
+        if self.task.target_text is None:
+            return model.labels(self.task, scoring=config.label_scoring)
+        if config.scope == "prompt" or config.calibration != "none" or config.eraser:
+            raise ConfigError("--scope prompt, --calibration and --eraser are about labels; leave them out here.")
+        return model.text_labels("answer")
 
     def described(self, model: Model) -> dict[str, Any]:
         return {
             "prompt": self.task.prompt,
             "classifier_text": self.task.classifier_text if model.codec.reads_pairs else None,
+            "target_text": self.task.target_text,
             "explained": tuple(self.task.explained),
             "language": self.task.language,
             "columns": _columns(self.task.data),
@@ -47,8 +52,11 @@ class TextSubject(Subject):
             model.codec, self.task, example, unit=config.unit, scope=config.scope or "content", reserve=reserve
         )
 
-    def pool(self, engine: Engine, examples: Sequence[Example]) -> FillPool:
+    def pool(self, engine: Engine, examples: Sequence[Example]) -> Pool:
         """Return units of the data that do not reveal the label."""
+        if engine.config.unit == "sentence":
+            items = [(example.group or example.id, engine.encode(example)) for example in examples]
+            return LongUnitPool(items, engine.model.codec.decode)
         units = _units(engine, examples)
         alone = engine.config.choices.label_words_only
         blacklist = blacklist_of(engine.model.codec, self.task, units, label_words_only=alone)
@@ -113,6 +121,7 @@ def task_identity(task: Task) -> dict[str, Any]:
                 dict(task.label_words),
                 [asdict(s) for s in task.shots],
                 task.explained,
+                *([] if task.target_text is None else [task.target_text]),
             ]
         ),
         "lexicon": lexicon_hash(task),

@@ -158,6 +158,18 @@ class ScoredExamples:
             scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
         return log_odds(scores, self.examples.target[example])
 
+    @property
+    def _is_open(self) -> bool:
+        """True if scores are log-probabilities of given texts, which are compared and averaged as they are."""
+        return self.ledger.scores.shape[1:] == (1,)
+
+    def _measured(self, scores: Values) -> Values:
+        """Return the probability of the target, or its log-probability where that is the score."""
+        return scores if self._is_open else sigmoid(scores)
+
+    def _as_log_odds(self, measured: Values) -> Values:
+        return measured if self._is_open else logit(measured)
+
     def _references(self, kind: Kind, operator: str | None = None) -> Ids:
         """Return the full or empty row of each example, (examples,); `NOT_SET` where it is missing."""
         found = self._find(kind, np.full(len(self.examples), NOT_SET), operator=operator)
@@ -178,7 +190,7 @@ class ScoredExamples:
         """Return the probability of the target per example, (examples,), mean over draws; NaN without a row."""
         found = self._find(kind, sizes, attribution=attribution, operator=operator, direction=direction)
         draws = np.broadcast_to(np.arange(int(found.counts.max(initial=1))), (len(sizes), found.counts.max(initial=1)))
-        values: Values = sigmoid(self._log_odds[found.rows(draws)]).mean(axis=1)
+        values: Values = self._measured(self._log_odds[found.rows(draws)]).mean(axis=1)
         return np.where(found.counts > 0, values, np.nan)
 
     def reference_probability(self, kind: Kind, operator: str | None = None) -> Values:
@@ -190,7 +202,7 @@ class ScoredExamples:
         if operator is not None:
             own = self._references(kind, operator)
             rows = np.where(own >= 0, own, rows)
-        return np.where(rows >= 0, sigmoid(self._log_odds[np.maximum(rows, 0)]), np.nan)
+        return np.where(rows >= 0, self._measured(self._log_odds[np.maximum(rows, 0)]), np.nan)
 
     def without_each_unit(self, place: int, operator: str) -> Values:
         """Return the probability of the target with each unit of one example removed alone, mean over draws."""
@@ -200,7 +212,7 @@ class ScoredExamples:
         if not found.counts[place]:
             return np.full(n_units, np.nan)
         rows = found.order[found.starts[place] + np.arange(found.counts[place])]
-        means: Values = sigmoid(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
+        means: Values = self._measured(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
         return means
 
     def _find(self, kind: Kind, sizes: Ids, **names: str | None) -> _Found:
@@ -275,16 +287,16 @@ class ScoredExamples:
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
         # Beside every set, its rationale under the same fill.
         beside = [np.take_along_axis(own, fills % own.shape[1], axis=1) for own, _ in by_operator]
-        own = [sigmoid(each) for each in beside]
-        null = [sigmoid(each) for _, each in by_operator]
-        probability = np.mean([sigmoid(each).mean(axis=1) for each, _ in by_operator], axis=0)
+        own = [self._measured(each) for each in beside]
+        null = [self._measured(each) for _, each in by_operator]
+        probability = np.mean([self._measured(each).mean(axis=1) for each, _ in by_operator], axis=0)
         own_measure, measure = np.mean(own, axis=0), np.mean(null, axis=0)
         # One answer per set: compared as log-odds, which do not saturate. Several: averaged as probabilities.
         single = len(operators) == 1
         own_order, order = (beside[0], by_operator[0][1]) if single else (own_measure, measure)
         one_row = single and by_operator[0][0].shape[1] == 1
-        of_rationale = by_operator[0][0][:, 0] if one_row else logit(probability)
-        of_sets = order if single else logit(measure)
+        of_rationale = by_operator[0][0][:, 0] if one_row else self._as_log_odds(probability)
+        of_sets = order if single else self._as_log_odds(measure)
         if self.reading.protocol.by_clipped_nsr:
             empties = [self.reference_probability(Kind.EMPTY, name) for name in operators]
             own_order, order = (

@@ -32,6 +32,8 @@ _KINDS = ("ledger", "inputs")
 _COST = b"ice_cost"
 _LINES_AT_ONCE = 1024
 """Outcomes converted to records together: a record takes some kilobytes."""
+ANSWERS = "answers.jsonl"
+"""Answers that a model wrote before the run, where the data had none."""
 
 
 def checksum(content: bytes) -> str:
@@ -131,7 +133,7 @@ class RunFolder:
         """True if the path holds files that no run wrote; drafts of a killed run do not count."""
         if not self.path.is_dir():
             return self.path.exists()
-        ours = {"inputs", "ledger", ".lock"}
+        ours = {"inputs", "ledger", ".lock", ANSWERS, "responses.jsonl", ".responses.jsonl.lock"}
         return self.is_new and any(
             path.suffix == ".parquet" or (path.parent == self.path and path.name not in ours)
             for path in self.path.rglob("*")

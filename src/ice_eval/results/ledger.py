@@ -230,9 +230,12 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[NDArray[np.in
 def log_odds(scores: LogScores, target: Ids | int) -> Values:
     """Return `z_y - logsumexp(z_others)` of every row: ordered as the probability, without its saturation.
 
-    `scores` is (rows, labels); a negative target gives NaN.
+    `scores` is (rows, labels); a negative target gives NaN. The score of a single label, a log-probability among all
+    texts, has no others to compare with, and is returned as it is.
     """
     labels = np.broadcast_to(np.asarray(target, dtype=np.int64), len(scores))
+    if scores.shape[1] == 1:
+        return np.where(labels >= 0, scores[:, 0], np.nan)
     rows, chosen = np.arange(len(scores)), np.maximum(labels, 0)
     others = scores.copy()
     others[rows, chosen] = -np.inf

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import nan
 from typing import Any, Literal, NamedTuple
 
+from ice_eval.choices import SubjectName
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import Direction
@@ -17,7 +18,8 @@ SCHEMA = 3
 
 Scalar = str | int | float | bool | None
 Status = Literal["running", "complete"]
-LabelScoring = Literal["first", "full", "answer"]
+Scoring = Literal["first", "full", "given", "answer"]
+"""How inputs are scored: by tokens of label words, by those of a given text, or by the answer in a reply."""
 """Scoring of labels; `answer`: the labels are "gives the chain's own answer" and its opposite."""
 Stratum = Literal["long", "short", "all"]
 
@@ -56,6 +58,7 @@ class RunSettings(RunFields, Record):
 
     model: str
     task: str
+    subject: SubjectName = "text"
     own_size: tuple[str, ...]
     """Attributions that set the sizes of their rationales, whatever k."""
     by_magnitude: tuple[str, ...]
@@ -231,9 +234,11 @@ class Manifest(Record):
     """Everything that defines rows; must match for a run to be continued."""
     labels: tuple[str, ...]
     label_ids: tuple[tuple[int, ...], ...]
-    label_scoring: LabelScoring
+    label_scoring: Scoring
     data: DataInfo
     prompt: str
+    target_text: str | None = None
+    """Text that a model wrote after the prompt, or its field, as `{answer}`; None for tasks with labels."""
     classifier_text: str | None = None
     """Text that a classifier or a function reads in place of the prompt."""
     explained: tuple[str, ...] = ()
@@ -670,6 +675,83 @@ class ChainSummary(Record):
     """Number of steps that the model said in other words (`written`), and of those that keep their own (`kept`)."""
 
 
+ClaimWord = Literal["faithful", "uncited but used", "post-rationalised", "parametric", "undetermined"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimLine(Record):
+    """One claim of a cited answer. Scores are mean log-probabilities of its tokens; units are passages or sentences."""
+
+    example_id: str
+    group: str | None
+    """The answer."""
+    cites: tuple[int, ...]
+    """Units that it cites."""
+    word: ClaimWord | None
+    """None if the claim was not evaluated."""
+    reason: str = ""
+    n_units: int = 0
+    n_tokens: int | None = None
+    """Number of its tokens: times this, a score is the log-probability of the whole claim."""
+    score_full: float | None = None
+    score_empty: float | None = None
+    """Score without any passage: the closed book."""
+    score_kept: float | None = None
+    """Score with the cited passages alone."""
+    score_removed: float | None = None
+    """Score without the cited passages."""
+    preserved: float | None = None
+    """Share of the passages' effect that the cited ones preserve alone; None where there is none to preserve."""
+    win_rate: float | None = None
+    p_value: float | None = None
+    n_sets: int = 0
+    """Number of random sets that the citations are compared with."""
+    other: tuple[int, ...] = ()
+    """The set of other units that preserves most."""
+    other_preserved: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordLine(Record):
+    """Share of claims with one word."""
+
+    word: ClaimWord
+    n: int
+    share: float
+    share_ci: Interval
+
+
+@dataclass(frozen=True, kw_only=True)
+class CarriedLine(Record):
+    """Share of claims that the units of an attribution carry, beside random sets of the same size."""
+
+    attribution: str
+    operator: str
+    k: Share | None
+    n: int
+    """Number of claims, without parametric ones."""
+    carried: float | None
+    carried_ci: Interval | None
+    carried_random: float | None
+    carried_random_ci: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitationSummary(Record):
+    """What a run about cited answers shows."""
+
+    n_answers: int
+    n_claims: int
+    """Number of claims that have a word."""
+    operator: str
+    """Operator that words are about: the first one of the run."""
+    skipped: dict[str, int]
+    """Reason -> number of claims."""
+    words: tuple[WordLine, ...]
+    carried: tuple[CarriedLine, ...]
+    claims: tuple[ClaimLine, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Summary(Record):
     """All statistics of a run."""
@@ -682,6 +764,8 @@ class Summary(Record):
     rankings: tuple[RankingLine, ...] = ()
     chains: ChainSummary | None = None
     """Statistics of a run about chains."""
+    citations: CitationSummary | None = None
+    """Statistics of a run about cited answers."""
 
 
 # --------------------------------------------------------------------------------------------------------- examples

@@ -16,6 +16,7 @@ from ice_eval.protocols import PROTOCOLS
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains
+from ice_eval.results.citations import citation_summary
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
@@ -51,6 +52,8 @@ def rescore(folder: RunFolder) -> Summary:
     summary = summarise(grouped, config, notes=manifest.flags, noise=noise)
     if config.chain is not None:
         summary = with_chains(summary, folder, config, grouped)
+    if config.subject == "context":
+        summary = replace(summary, citations=citation_summary(folder, config, scored_examples(folder, config)))
     write_record(folder.path / "summary.json", summary)
     return summary
 

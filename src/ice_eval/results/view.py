@@ -1,6 +1,6 @@
 """All data of one example, for display."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,14 +9,17 @@ from numpy.typing import NDArray
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
-from ice_eval.records import Kind
+from ice_eval.records import PASSAGE_FIELD, Kind
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples, InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import LedgerRow
-from ice_eval.results.records import Configuration, ExampleOutcome, RunSettings
+from ice_eval.results.records import ClaimLine, Configuration, ExampleOutcome, RunSettings
 from ice_eval.results.summary import configurations, names_of
 from ice_eval.words import runs_on
+
+QUESTION, ANSWER, CLAIM = "question", "answer", "claim"
+"""Fields of a claim of a cited answer, beside its passages."""
 
 
 class Scores(NamedTuple):
@@ -26,6 +29,16 @@ class Scores(NamedTuple):
     null: NDArray[np.float64]
     sets: tuple[int, ...]
     """The `set` of the rows of the null."""
+    is_open: bool = False
+    """True if they are mean log-probabilities per token in place of log-odds."""
+
+
+class ShownPassage(NamedTuple):
+    """A passage, or some of its sentences."""
+
+    name: str
+    """Name of the passage, as `2`, with the numbers of its sentences where not all of them are meant."""
+    text: str
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,13 @@ class ExampleView:
     labels: tuple[str, ...]
     rows: tuple[LedgerRow, ...]
     compared: tuple[ComparedOutcome, ...]
+    claim: ClaimLine | None = None
+    """Word and scores of a claim, where the run tests its citations."""
+
+    @property
+    def is_open(self) -> bool:
+        """True if scores are mean log-probabilities per token."""
+        return is_open(self.labels)
 
     def rationale_rows(self, line: ExampleOutcome) -> list[LedgerRow]:
         """Return the rows that keep, or remove, the rationale of one configuration."""
@@ -91,10 +111,45 @@ def view_example(
             if line.error is None:
                 found = scored.compared(cell, operators[cell])
                 n, values = min(line.m, int(found.n[0])), found.log_odds[0]  # a test may stop before the last set
-                scores = Scores(float(values[0]), values[1 : 1 + n], tuple(found.sets[0, :n].tolist()))
+                sets = tuple(found.sets[0, :n].tolist())
+                scores = Scores(float(values[0]), values[1 : 1 + n], sets, is_open(manifest.labels))
             compared.append(ComparedOutcome(line, scores))
     rows = [row._replace(text=shown_text(example, row)) for row in ledger.records()]
-    return ExampleView(example, manifest.labels, tuple(rows), tuple(compared))
+    content = folder.summary().citations if config.subject == "context" else None
+    claims = (line for line in content.claims if line.example_id == example_id) if content is not None else iter(())
+    return ExampleView(example, manifest.labels, tuple(rows), tuple(compared), next(claims, None))
+
+
+def is_open(labels: Sequence[str]) -> bool:
+    """Return True if scores are mean log-probabilities per token of one given text, not of label words."""
+    return len(labels) == 1
+
+
+def passages_of(example: InputRow, units: Iterable[int]) -> list[ShownPassage]:
+    """Return the passages of a claim that hold some units, each with the text of these units."""
+    chosen, by_field = set(units), dict[str, list[int]]()
+    for unit, span in enumerate(example.spans):
+        by_field.setdefault(span.field, []).append(unit)
+    found = []
+    for field, own in by_field.items():
+        numbers = [number for number, unit in enumerate(own, start=1) if unit in chosen]
+        if numbers:
+            some = f" ({'sentence' if len(numbers) == 1 else 'sentences'} {', '.join(map(str, numbers))})"
+            name = field.removeprefix(PASSAGE_FIELD) + ("" if len(numbers) == len(own) else some)
+            spans = [example.spans[own[number - 1]] for number in numbers]
+            found.append(ShownPassage(name, " ".join(example.fields[field][each.start : each.end] for each in spans)))
+    return found
+
+
+def passages_named(example: InputRow, units: Iterable[int]) -> str:
+    """Return the names of the passages that hold some units, as `2, 5 (sentence 1)`."""
+    return ", ".join(passage.name for passage in passages_of(example, units))
+
+
+def set_of(example: InputRow, row: LedgerRow) -> list[int]:
+    """Return the units of a row's set: those that it keeps alone, or those that it removes."""
+    removes, kept = row.key.direction == "necessity", set(row.kept)
+    return [unit for unit in range(len(example.spans)) if (unit in kept) != removes]
 
 
 def shown_text(example: InputRow, row: LedgerRow) -> str:
@@ -103,7 +158,7 @@ def shown_text(example: InputRow, row: LedgerRow) -> str:
         return row.text
     kept = range(len(example.spans)) if row.key.kind == Kind.FULL else set(row.kept)
     fills = next((f.texts for f in example.fills if (f.operator, f.draw) == (row.key.operator, row.key.draw)), None)
-    removes = fills is None and row.key.operator in (None, "delete")
+    removes = fills is None and row.key.operator in (None, "delete", "blank")
     if row.key.kind == Kind.PROBE:
         fills = None  # probes have fills of their own, which are not stored
     names = dict.fromkeys(span.field for span in example.spans)

@@ -4,6 +4,7 @@ from ice_eval.tasks._base import (
     FEW_SHOT,
     STANDARD,
     AnyTask,
+    ChatTask,
     Piece,
     Shot,
     Task,
@@ -20,7 +21,7 @@ from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, Records,
 from ice_eval.tasks._file import data_notes, draft, is_task_file, load_task, named_task
 
 __all__ = [
-    "FEW_SHOT", "STANDARD", "AnyTask", "DataSource", "FileData", "HubData", "NoData", "Piece", "Records", "Shot",
-    "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
+    "FEW_SHOT", "STANDARD", "AnyTask", "ChatTask", "DataSource", "FileData", "HubData", "NoData", "Piece", "Records",
+    "Shot", "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
     "named_task", "numbered_rows", "relabelled", "task", "tasks", "with_file",
 ]  # fmt: skip

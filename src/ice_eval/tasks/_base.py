@@ -5,9 +5,10 @@ import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple, TypeVar
 
 from ice_eval._registry import Registry, did_you_mean
+from ice_eval.choices import SubjectName
 from ice_eval.errors import ConfigError, is_broken
 from ice_eval.records import Example
 from ice_eval.tasks._data import DataSource, FileData, with_groups
@@ -83,8 +84,9 @@ STANDARD, FEW_SHOT = "standard", "few-shot"
 
 @dataclass(frozen=True, kw_only=True)
 class AnyTask:
-    """A task about texts (`Task`) or about chains of thought (`ReasoningTask`)."""
+    """A task about texts (`Task`), chains of thought (`ReasoningTask`) or cited answers (`CitationTask`)."""
 
+    subject: ClassVar[SubjectName] = "text"
     data: DataSource
     version: int = 1
     name: str = "custom"
@@ -92,11 +94,22 @@ class AnyTask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(AnyTask):
+class ChatTask(AnyTask):
+    """A task whose prompt may be a turn of a chat."""
+
+    chat: bool | None = False
+    """True if the prompt is a user turn of the model's chat template, with shots as turns before it; None: where the
+    model has one."""
+    system: str | None = None
+    """System turn of a chat; None: the template's default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ChatTask):
     """Data, prompt and label words of a classification."""
 
     prompt: str
-    label_words: Mapping[str, str]
+    label_words: Mapping[str, str] = field(default_factory=dict)
     """Label name -> the words that a language model would write; a leading space belongs to the label."""
     shots: tuple[Shot, ...] = ()
     explain: tuple[str, ...] | None = None
@@ -106,10 +119,9 @@ class Task(AnyTask):
     questions; None: any explained field. A column `group` of the data takes precedence."""
     classifier_prompt: str | None = None
     """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
-    chat: bool = False
-    """True if the prompt is a user turn of the model's chat template; shots become turns before it."""
-    system: str | None = None
-    """System turn of a chat; None: the template's default."""
+    target_text: str | None = None
+    """A text that a model wrote after the prompt, or a field of the data that holds it, as `{answer}`: its probability
+    is explained, and there are no labels."""
     lexicon: frozenset[str] = frozenset()
     """Words that reveal the label, kept out of infill beside the label words."""
     language: str = "und"
@@ -148,10 +160,24 @@ class Task(AnyTask):
                 yield f"a shot has the label '{shot.label}', which is none of {', '.join(self.label_words)}."
         if self.system is not None and not self.chat:
             yield "a system prompt needs a chat; give --chat too."
-        if len(self.label_words) < 2:
+        if self.target_text is not None and (self.label_words or self.shots):
+            yield "a task about a text that a model wrote has neither labels nor shots; leave them out."
+        if self.target_text is not None and not self.target_text.strip():
+            yield "the text that the model wrote (--target-text) is empty."
+        if len(self.label_words) < 2 and self.target_text is None:
             yield f"a task needs at least two labels, and {list(self.label_words)} was given; see --labels."
         if len(set(self.label_words.values())) < len(self.label_words):
             yield f"two labels have the same words: {', '.join(map(repr, self.label_words.values()))}."
+
+    @property
+    def _target_field(self) -> str | None:
+        """Field of the data that holds the text which a model wrote."""
+        text = (self.target_text or "").strip()
+        return text[1:-1] if text[:1] == "{" and text[-1:] == "}" and text[1:-1].isidentifier() else None
+
+    def continuation(self, fields: Mapping[str, str]) -> str | None:
+        """Return the text that a model wrote about an example; None for tasks with labels."""
+        return self.target_text if self._target_field is None else fields[self._target_field]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -206,7 +232,9 @@ class Task(AnyTask):
 
     def examples(self, limit: int | None = None) -> list[Example]:
         """Load the first `limit` examples, checked; those that share a text form a group."""
-        found = self.data.load(self.template.fields, self.labels, limit=limit)
+        known = self.template.fields
+        further = () if self._target_field is None or self._target_field in known else (self._target_field,)
+        found = self.data.load((*known, *further), self.labels, limit=limit)
         return with_groups(found, explained=self.explained, group=self.group)
 
     @property
@@ -247,8 +275,11 @@ class Task(AnyTask):
 
 
 _Task = TypeVar("_Task", bound=AnyTask)
+_Chat = TypeVar("_Chat", bound="ChatTask")
 TaskFactory = Callable[[], AnyTask]
-tasks: Registry[TaskFactory] = Registry("task", "ice_eval.tasks", also="ice_eval.subjects.chain.tasks")
+tasks: Registry[TaskFactory] = Registry(
+    "task", "ice_eval.tasks", also=("ice_eval.subjects.chain.tasks", "ice_eval.subjects.context.tasks")
+)
 task = tasks.register
 """Register a function that returns a task; the first line of its docstring describes the task."""
 
@@ -267,7 +298,7 @@ def with_file(task: _Task, path: Path) -> _Task:
     return replace(task, data=FileData(path, task.data.columns if isinstance(task.data, FileData) else {}))
 
 
-def in_chat(task: Task, chat: bool | None, system: str | None) -> Task:
+def in_chat(task: _Chat, chat: bool | None, system: str | None) -> _Chat:
     """Return a task with its prompt as a turn of a chat or not; None for both: the task's own setting."""
     if chat is None and system is None:
         return task
@@ -281,7 +312,13 @@ def label_words_of(prompt: str, labels: Sequence[str]) -> dict[str, str]:
 
 
 def adhoc_task(
-    data: DataSource, *, prompt: str, labels: Sequence[str], explain: Sequence[str] | None = None, name: str = "custom"
+    data: DataSource,
+    *,
+    prompt: str,
+    labels: Sequence[str] = (),
+    target_text: str | None = None,
+    explain: Sequence[str] | None = None,
+    name: str = "custom",
 ) -> Task:
     """Return a task from flags."""
     return Task(
@@ -289,6 +326,7 @@ def adhoc_task(
         prompt=prompt,
         classifier_prompt=prompt,
         label_words=label_words_of(prompt, labels),
+        target_text=target_text,
         explain=None if explain is None else tuple(explain),
         name=name,
     )

@@ -306,7 +306,7 @@ def _leader(leader: Sequence[int], place: int) -> int:
 
 
 def _gold(label: object, labels: Sequence[str], where: str) -> int | None:
-    if label is None:
+    if label is None or not labels:
         return None
     if isinstance(label, str) and label in labels:
         return labels.index(label)

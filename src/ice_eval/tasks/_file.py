@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ice_eval._registry import did_you_mean
+from ice_eval.choices import SUBJECTS
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
 from ice_eval.records import Example
@@ -31,10 +32,11 @@ _FILE = re.compile(r"(?P<path>.*?\.ya?ml)(?:/(?P<ways>.*))?", re.IGNORECASE)
 
 
 def load_task(name: str) -> Task:
-    """Return a task about texts; raise ConfigError as `named_task` does, or if it is about chains of thought."""
+    """Return a task about texts; raise ConfigError as `named_task` does, or if it is about another subject."""
     found = named_task(name)
     if not isinstance(found, Task):
-        raise ConfigError(f"the task '{name}' is about chains of thought, and a task about texts is needed here.")
+        about = SUBJECTS[found.subject]
+        raise ConfigError(f"the task '{name}' is about {about}, and a task about texts is needed here.")
     return found
 
 
@@ -78,13 +80,13 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
         if key not in _READERS:
             raise ConfigError(f"no key '{key}'{did_you_mean(str(key), list(_READERS))} Known: {', '.join(_READERS)}.")
     for key in ("prompt", "labels"):
-        if content.get(key) is None:
-            raise ConfigError(f"'{key}' is missing; a task needs a prompt and its labels.")
+        if content.get(key) is None and not (key == "labels" and content.get("target_text") is not None):
+            raise ConfigError(f"'{key}' is missing; a task needs a prompt and its labels, or a `target_text`.")
     given = {key: _READERS[key](value, key) for key, value in content.items() if value is not None}
     data, columns = given.pop("data", None), given.pop("columns", {})
     if data is None and columns:
         raise ConfigError("'columns' says what the data call their columns, and 'data' is missing.")
-    prompt, labels = given.pop("prompt"), given.pop("labels")
+    prompt, labels = given.pop("prompt"), given.pop("labels", lambda prompt: {})
     task = Task(
         data=NoData() if data is None else FileData(path.parent / home_expanded(data), columns),
         prompt=prompt,
@@ -161,6 +163,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "columns": _named_texts,
     "prompt": _text,
     "labels": _labels,
+    "target_text": _text,
     "explain": _texts,
     "group": _text,
     "language": _text,

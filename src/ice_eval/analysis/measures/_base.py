@@ -86,7 +86,13 @@ def measured(asked: Mapping[str, Measure], folders: Sequence[RunFolder]) -> list
     """Apply every measure to every run, and to all of them together where there are several."""
     results = []
     for name, each in asked.items():
-        of_runs = tuple(each.of(folder) for folder in folders)
+        of_runs = tuple(_of_run(each, folder) for folder in folders)
         found = [of_run for of_run in of_runs if isinstance(of_run, Found)]
         results.append(Measured(name, of_runs, each.across(found) if len(found) > 1 else None))
     return results
+
+
+def _of_run(measure: Measure, folder: RunFolder) -> Found | Missing:
+    if len(folder.manifest().labels) == 1:
+        return Missing("measures are about probabilities of labels, and this run scores a given text")
+    return measure.of(folder)

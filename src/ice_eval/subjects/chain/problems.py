@@ -5,11 +5,11 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import regex
 
-from ice_eval.choices import ChainFrom
+from ice_eval.choices import ChainFrom, SubjectName
 from ice_eval.errors import DataError
 from ice_eval.servers import NO_REPLY, Response
 from ice_eval.subjects.chain.answers import (
@@ -66,6 +66,7 @@ class WorkedExample:
 class ReasoningTask(AnyTask):
     """The way in which records of a data set become problems."""
 
+    subject: ClassVar[SubjectName] = "chain"
     data: DataSource = field(default_factory=NoData)
     read: Callable[[ProblemRecord, str], Problem]
     """Record and id -> problem; raises `DataError` without saying where, since the caller knows."""
