@@ -60,6 +60,10 @@ from ice_eval.results.planning import PILOT_SETS
 from ice_eval.settings import LOADING, RunConfig, chain_fields, refuse_others, run_config, values_of
 from ice_eval.subjects.chain import GivenChain, Problem, ReasoningTask, read_given
 from ice_eval.subjects.chain.subject import ChainPlan, ChainSubject
+from ice_eval.subjects.context import CitedAnswer
+from ice_eval.subjects.context.judged import Judge, scoring_claims
+from ice_eval.subjects.context.subject import ANSWERS, CITED, ContextSubject
+from ice_eval.subjects.context.tasks import CitationTask
 from ice_eval.tasks import AnyTask, DataSource, FileData, Task, in_chat, named_task, tasks, with_file
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
@@ -93,7 +97,7 @@ def evaluate(
     adaptive: Adaptive | None = None,
     until: Until | None = None,
     seed: int = 0,
-    unit: Unit = "token",
+    unit: Unit | None = None,
     scope: Scope | None = None,
     target: Target = "predicted",
     sign: Sign | None = None,
@@ -126,12 +130,13 @@ def evaluate(
     out: str | Path | None = None,
     default_out: bool = False,
     reporter: Reporter | None = None,
+    judge: Judge | None = None,
     **unknown: Never,
 ) -> Run:
     """Compare explanations of a model with random ones of equal size, under several operators.
 
-    The task says what is explained: texts (`sst2`) or chains of thought (`gsm8k`). The other settings are those of the
-    command line: `ice run --help-all` describes each.
+    The task says what is explained: texts (`sst2`), chains of thought (`gsm8k`) or answers that cite passages
+    (`citations`). The other settings are those of the command line: `ice run --help-all` describes each.
 
     Main arguments:
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
@@ -160,6 +165,9 @@ def evaluate(
         out: The run folder, continued if it holds the same run. By default a temporary one, deleted with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
         reporter: Receives progress and messages; by default only a terminal or a notebook shows them.
+        judge: For `citations` of a served model: a function of a claim and a reply that returns True if the reply
+            states the claim. The model then answers again for every row. By default, it does so only if the server
+            gives no log-probabilities of a prompt, and claims are compared word by word.
 
     Raises:
         ConfigError: The arguments are invalid; nothing has been written.
@@ -173,6 +181,18 @@ def evaluate(
     temporary = _Temporary() if out is None and not default_out else None
     reporter = reporter or watched(continues=temporary is None)
     with _replicas(model, asked.subject, place, values_of(LOADING, given), reporter) as replicas:
+        loaded = replicas.reader.model
+        scoring = scoring_claims(loaded, asked.subject.task, judge=judge, max_tokens=max_tokens)
+        replicas = replicas if scoring is loaded else Replicas.here(scoring)
+        if isinstance(asked.subject, ContextSubject) and asked.subject.unwritten:
+            written = asked.subject.written_by(
+                replicas.reader.model,
+                max_tokens,
+                folder=None if out is None else Path(out),
+                store=None if temporary is not None else Path("ice-runs" if out is None else out) / ANSWERS,
+                reporter=reporter,
+            )
+            asked = _asked(given, written)
         scored = score(
             asked.config,
             model=replicas,
@@ -183,7 +203,7 @@ def evaluate(
             token_budget=token_budget,
             reporter=reporter,
         )
-    del asked, replicas, given  # released before statistics are computed
+    del asked, replicas, loaded, scoring, given  # released before statistics are computed
     run = Run(finish(scored).path)
     run.folder.keeps = temporary  # a temporary folder exists as long as the run object
     return run
@@ -196,7 +216,7 @@ def plan(
     attributions: str | Sequence[str] | Mapping[str, AttributionSpec] | None = None,
     operators: str | Sequence[str] | None = None, directions: Direction | Sequence[Direction] | None = None,
     k: Share | Sequence[Share] = 0.2, n: int | None = None, m: int | None = None, nulls: str | Sequence[str] = "size",
-    adaptive: Adaptive | None = None, until: Until | None = None, seed: int = 0, unit: Unit = "token",
+    adaptive: Adaptive | None = None, until: Until | None = None, seed: int = 0, unit: Unit | None = None,
     scope: Scope | None = None, target: Target = "predicted", sign: Sign | None = None,
     fills: FillMode | None = None, n_fills: int | None = None,
     label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
@@ -207,7 +227,7 @@ def plan(
     device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
     max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
     executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
-    reporter: Reporter | None = None,
+    reporter: Reporter | None = None, judge: Judge | None = None,
     **unknown: Never,
 ) -> Plan | ChainPlan:  # fmt: skip
     """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
@@ -225,7 +245,7 @@ def plan(
     given = {name: value for name, value in locals().items() if name not in ("width", "detect", "pilot", "unknown")}
     _check_goals(pilot, width, detect)
     chosen = _task_of(given)
-    refuse_others(given, "chain" if isinstance(chosen, ReasoningTask) else "text", chosen.name)
+    refuse_others(given, chosen.subject, chosen.name)
     if isinstance(chosen, ReasoningTask):
         if width is not None or detect is not None:
             raise ConfigError("--width and --detect need a pilot, and a plan of chains of thought asks nothing.")
@@ -233,10 +253,9 @@ def plan(
         assert isinstance(found.subject, ChainSubject)
         ref = model if isinstance(model, Served) else load_reader(model)
         return found.subject.plan(ref, found.config, found.methods)
-    assert isinstance(chosen, Task)
-    asked = run_config(given)
+    asked = run_config(given, chosen.subject)
     n, limit = asked.n, examples_read(asked.n)
-    n_examples = len(chosen.examples(limit=limit))
+    n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else len(_asked(given).examples)
     shown = reporter or watched(continues=False)
     if isinstance(model, Served):
         shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
@@ -253,7 +272,7 @@ def plan(
         adaptive=asked.adaptive,
         width=width,
         detect=detect,
-        available=n_examples if n_examples < limit else None,
+        available=n_examples if n_examples < limit or not isinstance(chosen, Task) else None,
     )
 
 
@@ -282,11 +301,14 @@ class _Asked(NamedTuple):
     methods: Mapping[str, Attribution]
 
 
-def _asked(given: Mapping[str, Any]) -> _Asked:
-    """Check arguments and read all data: what is wrong shows before a model is loaded."""
+def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = None) -> _Asked:
+    """Check arguments and read all data: what is wrong shows before a model is loaded.
+
+    Answers that the model has to write first are given as `written`.
+    """
     task = _task_of(given)
-    config = run_config(given, "chain" if isinstance(task, ReasoningTask) else "text")
-    refuse_others(given, "chain" if isinstance(task, ReasoningTask) else "text", task.name)
+    config = run_config(given, task.subject)
+    refuse_others(given, task.subject, task.name)
     known = given["attributions"] if isinstance(given["attributions"], Mapping) else {}
     for name in (name for name in config.attributions if known.get(name) is None):
         method_of(name)
@@ -294,6 +316,10 @@ def _asked(given: Mapping[str, Any]) -> _Asked:
     if isinstance(task, ReasoningTask):
         subject, config = _chains(task, config, given)
         examples = subject.examples
+    elif isinstance(task, CitationTask):
+        answers = task.answers() if written is None else written
+        subject = ContextSubject(task, answers, needs_citations=CITED in config.attributions)
+        examples = [] if subject.unwritten else subject.examples[: config.n]
     else:
         assert isinstance(task, Task)
         subject, examples = TextSubject(task), task.examples(limit=examples_read(config.n))
@@ -314,7 +340,7 @@ def _task_of(given: Mapping[str, Any]) -> AnyTask:
         raise ConfigError(f"no task is named; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
     if data is not None:
         chosen = replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
-    return in_chat(chosen, given["chat"], given["system"]) if isinstance(chosen, Task) else chosen
+    return in_chat(chosen, given["chat"], given["system"]) if isinstance(chosen, Task | CitationTask) else chosen
 
 
 def _no_problem(row: Mapping[str, Any], identity: str) -> Never:

@@ -9,6 +9,8 @@ top         the 20 likeliest next tokens, or as many as the server names
 longer      the 1000 likeliest, then 10,000, for a row in which a label is not among the first
 echo        the log-probabilities of the prompt's own tokens: trusted only if they agree with `top`
 ```
+
+Given texts, such as the claims of an answer, are scored by `echo` alone.
 """
 
 import contextlib
@@ -27,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import servers
-from ice_eval.encoding import Codec, encode, label_ids, refuse_prefixes
+from ice_eval.encoding import Codec, encode, following_ids, label_ids, refuse_prefixes
 from ice_eval.errors import CapabilityError, ConfigError, ModelError, RefusedError
 from ice_eval.models.base import Generated, Labels, LabelScoring, Model, Pending, Turns, chosen_scoring, normalised
 from ice_eval.models.function import TextCodec
-from ice_eval.records import Example, Ids, Inputs, LogScores, SpecialIds, Unit
+from ice_eval.records import SCORED, Example, Ids, Inputs, LogScores, SpecialIds, Unit
 from ice_eval.tasks import Task
 
 SERVED = "openai:"
@@ -46,6 +48,12 @@ _BY_ID: Mapping[str, Any] = {"return_tokens_as_token_ids": True}
 """Option with which vLLM names tokens by id: several may spell the same."""
 _NOT_LAST: Mapping[str, Any] = {"min_tokens": 1}
 """Option for servers that name no tokens where the likeliest one ends the text; the odds of labels stay the same."""
+_TOKEN_ID = "token_id:"
+"""Beginning of such a name."""
+_SAMPLE = "Question: What is the capital of France?\nAnswer:"
+"""Prompt of trial requests where no task has one."""
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
+"""A part of a character, in the text of a token."""
 _SAME = 0.1  # largest difference of two log-probabilities of one token in half precision
 _SERVERS = (
     "Servers that give them: vLLM, SGLang, llama.cpp (llama-server, or llama_cpp.server with --logits_all true); "
@@ -207,9 +215,9 @@ class Completions:
         chosen["extra"] = {**self.client.extra, **chosen["extra"]}
         return servers.Continuation(prompt=prompt, model=self.model, repeat=repeat, **chosen)
 
-    def echo(self, prompt: Prompt, *, repeat: int = 0) -> servers.Continuation:
+    def echo(self, prompt: Prompt, *, repeat: int = 0, **changes: Any) -> servers.Continuation:
         """Build a request for the tokens of the prompt itself."""
-        return self.question(prompt, repeat=repeat, logprobs=1, echo=True)
+        return self.question(prompt, repeat=repeat, logprobs=1, echo=True, **changes)
 
     def ask(self, prompts: Sequence[Prompt], *, repeat: int = 0) -> list[servers.Response]:
         """Return the likeliest next tokens of each prompt."""
@@ -248,7 +256,7 @@ def _top(answer: servers.Response) -> Mapping[str, float]:
 def find_completions(
     client: StoredClient, model: str, *, text: str, ids: tuple[int, ...] | None
 ) -> tuple[Completions, servers.Response]:
-    """Request the likeliest tokens after a prompt, in ever simpler forms; raise `ConfigError` if none works."""
+    """Request the likeliest tokens after a prompt, in ever simpler forms; raise `CapabilityError` if none works."""
     refusal: RefusedError | None = None
     for top in _TOPS:
         asked = f"POST /completions with max_tokens=1 and logprobs={top}"
@@ -265,12 +273,12 @@ def find_completions(
                 [answer] = form.ask([form.sample])
             if not _top(answer):
                 came = "no logprobs" if answer.logprobs is None else "logprobs that name no token"
-                raise ConfigError(
+                raise CapabilityError(
                     f"{client.server.base_url} gives no log-probabilities: {asked} was answered with the text "
                     f"{answer.text!r:.40} and {came}. Labels cannot be scored without them. {_SERVERS}"
                 )
             return form, answer
-    raise ConfigError(f"{refusal} Log-probabilities of the next token were asked for: {asked}. {_SERVERS}")
+    raise CapabilityError(f"{refusal} Log-probabilities of the next token were asked for: {asked}. {_SERVERS}")
 
 
 class LabelText(NamedTuple):
@@ -289,8 +297,8 @@ def find_label_tokens(
     """Return the tokens of each label as the server names them, and True if its echo can be trusted."""
     # `first` is its answer to the sample prompt; `spelled` returns the text of a token id.
     tokens, echoes = _tokens_by_echo(completions, labels)
-    if any(token.startswith("token_id:") for token in _top(first)) and labels[0].ids is not None:
-        tokens = [tuple(f"token_id:{index}" for index in label.ids or ()) for label in labels]
+    if any(token.startswith(_TOKEN_ID) for token in _top(first)) and labels[0].ids is not None:
+        tokens = [tuple(f"{_TOKEN_ID}{index}" for index in label.ids or ()) for label in labels]
     elif tokens is None:
         tokens = []
         for word, ids in labels:
@@ -318,7 +326,7 @@ def _tokens_by_echo(
 
 def _label_at_end(tokens: LabelTokens, label: LabelText) -> LabelTokens:
     """Return the label's tokens at the end of a prompt's tokens, perhaps before one generated token; else none."""
-    word, named = label.word, None if label.ids is None else tuple(f"token_id:{index}" for index in label.ids)
+    word, named = label.word, None if label.ids is None else tuple(f"{_TOKEN_ID}{index}" for index in label.ids)
     for end in (len(tokens) - 1, len(tokens)):
         found: LabelTokens = ()
         for start in reversed(range(max(end, 0))):
@@ -420,6 +428,94 @@ class LabelReader:
         return values, _cost(answers)
 
 
+class ScoredPrompt(NamedTuple):
+    """A prompt that ends in a text to score."""
+
+    prompt: Prompt
+    spans: tuple[tuple[int, int], ...]
+    """Scored characters, or ids, of the prompt, in order."""
+
+    @property
+    def last_tokens(self) -> int:
+        """Largest number of tokens from the first scored one on; a server may cut a text into bytes."""
+        end = self.prompt[self.spans[0][0] :]
+        return len(end.encode("utf-8", "replace") if isinstance(end, str) else end) + 8
+
+    def mean(self, echo: servers.Logprobs | None, spelled: Callable[[int], str]) -> float:
+        """Return the mean log-probability of the scored tokens of an echo; NaN if it lacks one."""
+        if echo is None or len(echo.tokens) != len(echo.values):
+            return np.nan
+        for n in (len(echo.tokens) - 1, len(echo.tokens)):  # mostly, the last token was generated
+            if (bounds := self._bounds(echo.tokens[:n], spelled)) is not None:
+                # A token that holds other characters too, as the bracket of a citation, is not scored.
+                inside = [any(first <= begin and end <= last for first, last in self.spans) for begin, end in bounds]
+                found = list(itertools.compress(reversed(echo.values[:n]), inside))
+                values = [np.nan if value is None else value for value in found]
+                return float(np.mean(values)) if values else np.nan
+        return np.nan
+
+    def _bounds(self, tokens: Sequence[str], spelled: Callable[[int], str]) -> list[tuple[int, int]] | None:
+        """Return the places of the last tokens in the prompt, from its end to the first scored one; None: others.
+
+        The offsets that servers give are not used: vLLM counts the marks before the text, and SGLang gives none.
+        """
+        start = self.spans[0][0]
+        if isinstance(self.prompt, str):
+            return _bounds_in_text(tokens, self.prompt, start)
+        ids = self.prompt[start:]
+        same = (
+            token == f"{_TOKEN_ID}{index}" or _BROKEN in token or token.strip() == spelled(index).strip()
+            for token, index in zip(reversed(tokens), reversed(ids), strict=False)
+        )
+        places = [(place - 1, place) for place in range(len(self.prompt), start, -1)]
+        return places if len(tokens) >= len(ids) and all(same) else None
+
+
+def _bounds_in_text(tokens: Sequence[str], text: str, start: int) -> list[tuple[int, int]] | None:
+    """Return the places of tokens in a text, from its end back to `start`; None if they spell something else."""
+    place, n_broken, bounds = len(text), 0, list[tuple[int, int]]()
+    for token in reversed(tokens):
+        if place <= start:
+            break
+        whole, end = token.strip(_BROKEN), place
+        n_broken += token.endswith(_BROKEN)
+        if whole:
+            # Some tokenizers lose the spaces around a token; a part of a character does not say which one it is.
+            tried = ((whole, place), (whole.strip(), len(text[:place].rstrip())))
+            found = (
+                (at, at - len(word))
+                for word, last in tried
+                for at in range(last, max(last - n_broken, 0) - 1, -1)
+                if word and text.endswith(word, 0, at)
+            )
+            end, place = next(found, (0, -1))
+            if place < 0:
+                return None
+            n_broken = int(token.startswith(_BROKEN))
+        bounds.append((place, end))
+    return bounds if place <= start else None
+
+
+@dataclass(frozen=True)
+class TextReader:
+    """Requests log-probabilities of texts at the end of prompts."""
+
+    completions: Completions
+    name: str
+    """What the texts are, as `claim`."""
+    spelled: Callable[[int], str]
+    scoring: ClassVar[str] = "given"
+    tokens: ClassVar[Sequence[LabelTokens]] = ()
+    echo_is_trusted: ClassVar[bool] = True
+
+    def log_probabilities(self, prompts: Sequence[ScoredPrompt], *, repeat: int = 0) -> tuple[LogScores, int]:
+        """Return mean log-probabilities, (prompts, 1), and their cost in tokens; NaN where one is missing."""
+        asked = [self.completions.echo(each.prompt, repeat=repeat, last_tokens=each.last_tokens) for each in prompts]
+        answers = self.completions.client.ask(asked)
+        pairs = zip(prompts, answers, strict=True)
+        return np.array([[each.mean(answer.logprobs, self.spelled)] for each, answer in pairs]), _cost(answers)
+
+
 def _unknown(values: NDArray[np.float64]) -> list[int]:
     return list(np.flatnonzero(np.isnan(values).any(axis=1)))
 
@@ -441,11 +537,13 @@ class ServedModel(Model):
         """Prepare the model without a request; `reader` loads the tokenizer."""
         self.name, self._served = SERVED + served.name, served
         self._client = StoredClient(served)
-        self.codec: Codec = TextCodec() if served.tokenizer is None else reader(served.tokenizer).codec
+        local = None if served.tokenizer is None else reader(served.tokenizer)
+        self.codec: Codec = TextCodec() if local is None else local.codec
+        self._has_template = local is not None and local.chats
         if self.codec.reads_pairs:
             raise ConfigError(f"--tokenizer {served.tokenizer} belongs to a classifier; a language model is served.")
-        self._said: dict[str, str | None] = {}
-        self._label_reader: LabelReader | None = None
+        self._said: dict[str, str | None] = {"model": None, "fingerprint": None}
+        self._found_reader: LabelReader | TextReader | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -454,9 +552,9 @@ class ServedModel(Model):
         return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}{extra}"
 
     @property
-    def _reader(self) -> LabelReader:
-        assert self._label_reader is not None, "labels come first"
-        return self._label_reader
+    def _reader(self) -> LabelReader | TextReader:
+        assert self._found_reader is not None, "labels come first"
+        return self._found_reader
 
     @property
     def _prompts_are(self) -> str:
@@ -464,43 +562,48 @@ class ServedModel(Model):
 
     @property
     def server(self) -> Mapping[str, Any]:
+        reader = self._found_reader  # None: rows are chats
         return {
             **self._client.addresses(),
             "tokenizer": self._served.tokenizer,
             "extra_body": self._served.extra_text,
-            "prompts": self._prompts_are,
-            "top_logprobs": self._reader.completions.top,
-            "echo": self._reader.echo_is_trusted,
-            "label_tokens": [list(tokens) for tokens in self._reader.tokens],
+            "prompts": "text" if reader is None else self._prompts_are,
+            "top_logprobs": 0 if reader is None else reader.completions.top,
+            "echo": reader is not None and reader.echo_is_trusted,
+            "label_tokens": [list(tokens) for tokens in (reader.tokens if reader is not None else ())],
             "said": self._said,
         }
 
     @property
     def notes(self) -> Sequence[str]:
-        spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
-        sent = f"prompts go to {self._served.base_url} as {self._prompts_are}"
-        return [f"{self.name}: {sent}; the labels are its tokens {spelled}."]
+        if isinstance(self._reader, TextReader):
+            read = f"scores are log-probabilities of the {self._reader.name}s, from the server's echo"
+        else:
+            spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
+            read = f"the labels are its tokens {spelled}"
+        return [f"{self.name}: prompts go to {self._served.base_url} as {self._prompts_are}; {read}."]
+
+    @property
+    def chats(self) -> bool:
+        """True if prompts are token ids and the tokenizer has a chat template."""
+        return self._has_template and self._reader.completions.by_ids
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Send the first requests, to find how the server names the labels."""
         known = None if self._served.tokenizer is None else label_ids(self.codec, task)
         sample = encode(self.codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
         ids = None if known is None else tuple(sample.ids.tolist())
-        completions, first = find_completions(self._client, self._served.name, text=self._text(sample.ids), ids=ids)
-        self._said = {"model": first.model, "fingerprint": first.fingerprint}
-        if not completions.by_ids:
-            if task.chat:
-                raise CapabilityError(
-                    f"--chat needs a server that takes token ids, and {self._served.base_url} takes text; leave it out."
-                )
-            # The name of a special token is text like any other to some servers, and the token to others: none is used.
-            self.codec.special = SpecialIds(every=self.codec.special.every)
+        completions, first = self._find(self.text(sample.ids), ids)
+        if task.chat and not completions.by_ids:
+            raise CapabilityError(
+                f"--chat needs a server that takes token ids, and {self._served.base_url} takes text; leave it out."
+            )
         words = task.answers
         labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
         tokens, trusted = find_label_tokens(completions, first, labels, self._spelled)
         refuse_prefixes(list(task.label_words), tokens)
         chosen = chosen_scoring(scoring, words, tokens)
-        self._label_reader = reader = LabelReader(completions, labels, tokens, chosen, trusted)
+        self._found_reader = reader = LabelReader(completions, labels, tokens, chosen, trusted)
         if reader.takes_all_tokens and not trusted:
             raise ConfigError(
                 f"all tokens of the label words {', '.join(map(repr, words))} must be scored, and the server's "
@@ -510,16 +613,60 @@ class ServedModel(Model):
         places = known if known is not None else tuple((index,) for index in range(len(words)))
         return Labels(task.labels, places, chosen, are_classes=known is None)
 
+    def text_labels(self, name: str) -> Labels:
+        """Send the first requests, to find out whether the server's echo can be trusted."""
+        ids = None if self._served.tokenizer is None else tuple(self.codec.tokenize(_SAMPLE).ids.tolist())
+        completions, first = self._find(_SAMPLE, ids)
+        likely = self._likely(_top(first), by_ids=completions.by_ids)
+        tokens, echoes = _tokens_by_echo(completions, likely) if len(likely) > 1 else (None, [])
+        if tokens is None or not _is_echo_trusted(completions, first, tokens, echoes):
+            raise CapabilityError(
+                f"the probability of a text is needed, and {self._served.base_url} gives no log-probabilities of a "
+                "prompt's own tokens (echo), or some that contradict those of the next token; use a server such as "
+                "vLLM."
+            )
+        self._found_reader = TextReader(completions, name, self._spelled)
+        return Labels((name,), ((),), "given")
+
+    def _find(self, text: str, ids: tuple[int, ...] | None) -> tuple[Completions, servers.Response]:
+        """Return the form of requests that the server takes, and its answer to a prompt."""
+        completions, first = find_completions(self._client, self._served.name, text=text, ids=ids)
+        self._said = {"model": first.model, "fingerprint": first.fingerprint}
+        if not completions.by_ids:
+            # The name of a special token is text like any other to some servers, and the token to others: none is used.
+            self.codec.special = SpecialIds(every=self.codec.special.every)
+        return completions, first
+
+    def _likely(self, top: Mapping[str, float], *, by_ids: bool) -> list[LabelText]:
+        """Return two likely next tokens of different probability: an echo that is off by one has one value for both."""
+        found: dict[str, LabelText] = {}
+        for token in sorted(top, key=lambda each: -top[each]):
+            label = LabelText(f" {token.strip()}", None)
+            if by_ids and token.startswith(_TOKEN_ID):
+                label = LabelText("", (int(token.removeprefix(_TOKEN_ID)),))
+            elif by_ids:
+                label = LabelText(token, following_ids(self.codec, _SAMPLE, token, framed=False))
+            is_one = token.strip().isalnum() if label.ids is None else len(label.ids) == 1
+            if is_one and all(top[other] - top[token] > 4 * _SAME for other in found):
+                found[token] = label
+        return list(found.values())[:2]
+
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         return self.submit(batch, labels, prefix=prefix).collect()
 
     def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         """Send requests anew, ignoring stored answers."""
-        return normalised(self._reader.log_probabilities(self._prompts(batch), repeat=1)[0])
+        return self._scores(batch, repeat=1)[0]
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
-        values, tokens = self._reader.log_probabilities(self._prompts(batch))
-        return Pending(lambda: normalised(values), tokens)
+        scores, tokens = self._scores(batch)
+        return Pending(lambda: scores, tokens)
+
+    def _scores(self, batch: Inputs, *, repeat: int = 0) -> tuple[LogScores, int]:
+        if isinstance(self._reader, TextReader):
+            return self._reader.log_probabilities(self._scored_prompts(batch), repeat=repeat)
+        values, tokens = self._reader.log_probabilities(self._prompts(batch), repeat=repeat)
+        return normalised(values), tokens
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         """Raise for empty prompts: a server takes none."""
@@ -534,25 +681,41 @@ class ServedModel(Model):
         self, prompts: Sequence[str], *, turns: Turns | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
         """Return answers of the chat endpoint, at temperature 0."""
+        questions = self.chat_requests(prompts, turns=turns, max_tokens=max_tokens)
+        pairs = zip(self.replies(questions), questions, strict=True)
+        return [Generated(answer.text, sum(answer.usage or question.most_tokens())) for answer, question in pairs]
+
+    def chat_requests(
+        self, prompts: Sequence[str], *, turns: Turns | None, max_tokens: int, repeat: int = 0
+    ) -> list[servers.Request]:
+        """Return requests to the chat endpoint, at temperature 0."""
         before = [servers.Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
         options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
-        options["extra"] = self._served.extra
-        chats = [(*before, servers.Message("user", prompt)) for prompt in prompts]
-        questions = [servers.Request(messages=chat, **options) for chat in chats]
-        pairs = zip(self._client.ask(questions), questions, strict=True)
-        return [Generated(answer.text, sum(answer.usage or question.most_tokens())) for answer, question in pairs]
+        options |= {"extra": self._served.extra, "repeat": repeat}
+        return [servers.Request(messages=(*before, servers.Message("user", prompt)), **options) for prompt in prompts]
+
+    def replies(self, requests: Sequence[servers.Request]) -> list[servers.Response]:
+        """Return the reply to each request, from the store or from the server."""
+        answers = self._client.ask(requests)
+        if answers and self._found_reader is None:
+            self._said = {"model": answers[0].model, "fingerprint": answers[0].fingerprint}
+        return answers
 
     def outlook(self, rows: int, inputs: Inputs) -> list[str]:
         """Return the largest number of requests and tokens, and the cost, with one request per row (or per label)."""
         reader = self._reader
-        most = [reader.completions.question(prompt).most_tokens() for prompt in self._prompts(inputs)]
         per_row = len(reader.tokens) if reader.scoring == "full" else 1
-        n_asked = rows * per_row
-        tokens = servers.TokenUsage(round(n_asked * float(np.mean([each.prompt for each in most]))), n_asked)
-        cost = self._served.budget.cost(tokens)
+        return self.estimate(rows * per_row, [reader.completions.question(prompt) for prompt in self._prompts(inputs)])
+
+    def estimate(self, n_asked: int, like: Sequence[servers.Question]) -> list[str]:
+        """Return the largest number of tokens, and the cost, of requests like some."""
+        read, written = (
+            round(n_asked * float(np.mean(each))) for each in zip(*(q.most_tokens() for q in like), strict=True)
+        )
+        cost = self._served.budget.cost(servers.TokenUsage(read, written))
         price = "" if cost is None else f", at most about {cost:.2f}"
         return [
-            f"about {n_asked:,} requests to {self._served.base_url}, {tokens.prompt:,} tokens to read and {n_asked:,} "
+            f"about {n_asked:,} requests to {self._served.base_url}, {read:,} tokens to read and {written:,} "
             f"to write{price}; rows that are alike are asked once, and answers in the folder not again."
         ]
 
@@ -574,9 +737,19 @@ class ServedModel(Model):
 
     def _prompts(self, batch: Inputs) -> list[Prompt]:
         rows = [batch.row(index) for index in range(len(batch))]
-        return [tuple(row.tolist()) if self._reader.completions.by_ids else self._text(row) for row in rows]
+        return [tuple(row.tolist()) if self._reader.completions.by_ids else self.text(row) for row in rows]
 
-    def _text(self, ids: Ids) -> str:
+    def _scored_prompts(self, batch: Inputs) -> list[ScoredPrompt]:
+        found = []
+        for index, prompt in enumerate(self._prompts(batch)):
+            ids, scored = batch.row(index), batch.take([index]).segments == SCORED
+            bounds = np.flatnonzero(np.diff(scored, prepend=False, append=False)).tolist()
+            if isinstance(prompt, str):
+                bounds = [len(self.text(ids[:bound])) for bound in bounds]
+            found.append(ScoredPrompt(prompt, tuple(zip(bounds[::2], bounds[1::2], strict=True))))
+        return found
+
+    def text(self, ids: Ids) -> str:
         """Return the text of ids, without the special tokens before it, which the server adds itself."""
         special = np.isin(ids, list(self.codec.special.every))
         start = int(np.argmin(special)) if special.any() and not special.all() else 0

@@ -32,6 +32,7 @@ _GIVEN_UP = 5  # consecutive unanswered requests after which the server is consi
 _BUSY = {429, 503, 529}
 _TRANSIENT = {408, 409, 425}
 _UNFIT = {400, 413, 422}
+_NO_ENDPOINT = {404, 405}  # servers that only chat have no completions
 _DECLINED = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 _DECLINES = re.compile(r"content (?:filter|policy|management policy|exists risk)|inappropriate content", re.IGNORECASE)
 _TOO_LONG = re.compile(
@@ -370,7 +371,8 @@ class _Session:
         try:
             async with asyncio.timeout(self._server.timeout_s):
                 raw = await endpoint.with_raw_response.create(**known, extra_body=body)
-            return read_completion(raw.http_response.text, self._key, is_chat=is_chat)
+            text = raw.http_response.text
+            return read_completion(text, self._key, is_chat=is_chat, last_tokens=request.last_tokens)
         except self._openai.APIStatusError as exc:
             return self._error_status(exc, request)
         except self._openai.APIConnectionError as exc:
@@ -406,7 +408,8 @@ class _Session:
         elif status in _UNFIT:
             remedy = _remedy(said, request, self._server.limit_field)
             reason = f"{reason.removesuffix('.')}.{remedy}" if remedy else reason
-        return _Failure("refused" if status in _UNFIT else "fatal", reason)
+        lacks_endpoint = status in _NO_ENDPOINT and request.endpoint == "completions"
+        return _Failure("refused" if status in _UNFIT or lacks_endpoint else "fatal", reason)
 
 
 def _remedy(said: str, request: Question, limit_field: LimitField) -> str:

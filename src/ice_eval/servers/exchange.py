@@ -16,7 +16,6 @@ Status = Literal["ok", "refusal", "truncated", "empty", "too_long", "error"]
 """`refusal`: the server or the model declined; `truncated`: the token limit cut the text; `too_long`: the model cannot
 read so long a request; `error`: nothing arrived, and the next run asks again."""
 
-_LAST_TOKENS = 32  # echoed prompt tokens that are kept: a label and its context
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking")
 """Fields of a message that hold thoughts."""
 _THINKING_PARTS = ("thinking", "reasoning", "redacted_thinking")
@@ -67,6 +66,8 @@ class Question(ABC):
     """Further fields of the request, which only some servers know."""
     repeat: int = 0
     """Index among several independent answers to the same request."""
+    last_tokens: int = 32
+    """Number of last tokens, echoed ones included, whose log-probabilities are stored: a label and its context."""
 
     def __post_init__(self) -> None:
         if self.max_tokens < 1 or self.repeat < 0:
@@ -253,7 +254,7 @@ def one_line(text: str, key: str | None) -> str:
     return line if len(line) <= _LONGEST_MESSAGE else line[:_LONGEST_MESSAGE] + "…"
 
 
-def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
+def read_completion(body: str, key: str | None, *, is_chat: bool, last_tokens: int = 32) -> Completion:
     """Parse the body of a chat or continuation answer and remove the key; raise ValueError if it is no completion."""
     try:
         answer = _without_key(json.loads(body), key)
@@ -261,7 +262,7 @@ def read_completion(body: str, key: str | None, *, is_chat: bool) -> Completion:
         message = choice["message"] if is_chat else {"content": choice["text"]}
         text, thoughts = _parted(message.get("content"))
         refusal = _string(message, "refusal")
-        logprobs = None if is_chat else _logprobs(choice.get("logprobs"))
+        logprobs = None if is_chat else _logprobs(choice.get("logprobs"), last_tokens)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"'{one_line(body, key)}'") from None
     finish_reason = _string(choice, "finish_reason")
@@ -310,7 +311,7 @@ def _without_key(part: Any, key: str | None) -> Any:
     return redacted(part, key) if isinstance(part, str) else part
 
 
-def _logprobs(content: Mapping[str, Any] | None) -> Logprobs | None:
+def _logprobs(content: Mapping[str, Any] | None, last_tokens: int) -> Logprobs | None:
     if content is None:
         return None
     if "content" in content:  # a record for each position, as chats have it
@@ -321,8 +322,8 @@ def _logprobs(content: Mapping[str, Any] | None) -> Logprobs | None:
         tokens, values = content.get("tokens") or [], content.get("token_logprobs") or []
         top = (content.get("top_logprobs") or [None])[-1] or {}
     return Logprobs(
-        tokens=tuple(str(token) for token in tokens[-_LAST_TOKENS:]),
-        values=tuple(float(value) if _is_finite(value) else None for value in values[-_LAST_TOKENS:]),
+        tokens=tuple(str(token) for token in tokens[-last_tokens:]),
+        values=tuple(float(value) if _is_finite(value) else None for value in values[-last_tokens:]),
         top={str(token): float(value) for token, value in top.items() if _is_finite(value)},
     )
 

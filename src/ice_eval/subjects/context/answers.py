@@ -1,0 +1,239 @@
+"""An answer, the passages that it was written from, and its claims with their citations."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import regex
+
+from ice_eval.words import sentence_spans
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A source that the model reads."""
+
+    name: str
+    """What citations call it, as `3`: shown in brackets before its text."""
+    text: str
+    score: float | None = None
+    """Its score in the retrieval, if given."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A part of an answer that is tested: characters `start` to `end` (exclusive) of its text."""
+
+    start: int
+    end: int
+    cites: tuple[int, ...]
+    """Indices of the passages that it cites, sorted."""
+    marks: tuple[tuple[int, int], ...] = ()
+    """Characters of the answer that only cite, as `[3]` or `([1], [2])`: never scored."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """Further fields of the data, as an expert's judgement of support."""
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """A question, the passages shown with it, and an answer that cites them."""
+
+    id: str
+    question: str
+    passages: tuple[Passage, ...]
+    text: str | None
+    """The whole answer, with its citations; None if the model is to write it."""
+    claims: tuple[Claim, ...] = ()
+    """In their order; they do not overlap."""
+    problems: tuple[str, ...] = ()
+    """Claims and citations that could not be used, one message each: they are counted."""
+
+
+@dataclass(frozen=True)
+class GivenClaim:
+    """A claim as the data give it: its text, the names of the passages that it cites, and further fields."""
+
+    text: str
+    cites: Sequence[str]
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class ReadClaims(NamedTuple):
+    """Claims in order, and a message for each claim or citation that cannot be used."""
+
+    claims: tuple[Claim, ...]
+    problems: tuple[str, ...]
+
+
+class _Mark(NamedTuple):
+    """Characters of an answer that only cite, and the names in them."""
+
+    start: int
+    end: int
+    names: tuple[str, ...]
+
+
+_BRACKETED = regex.compile(
+    r"\[(?P<inside>[^\[\]\n]{1,300})\](?:\(https?://[^\s()]+\))?|【(?P<inside>[^【】\n]{1,300})】"
+)
+_ROUND = regex.compile(r"\((?P<inside>[\d\s,;–-]{1,60})\)")
+_FIRST_ITEM = regex.compile(r"(?:^[ \t*•-]*|(?<!\))[:;,]\s(?:and\s|or\s)?)\(\d+\)[ \t]+[*_\"“]*\w", regex.MULTILINE)
+"""Number of a list, `(1) Add. (2) Stop.` or `two ways: (1) adding, (2) stopping`: no number behind it cites."""
+_RAISED = regex.compile(
+    # No exponents (10², x², km²), charges (Cu²⁺) or isotopes (¹⁴C).
+    r"(?<![\d)¹²³⁰⁴-⁹⁻⁺]|\b(?:\p{L}|[cdkmn]m|ft|mc))(?P<inside>[¹²³⁰⁴-⁹]{1,9}+(?:[,˒⁻–][¹²³⁰⁴-⁹]{1,9}+){0,9}+)"
+    r"(?![¹²³⁰⁴-⁹⁺⁻\p{L}])"
+)
+_LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻˒", "0123456789-,")
+_RANGE = regex.compile(r"(\d+)\s*[-–—]\s*(\d+)")
+_AROUND_NAME = regex.compile(r"^\^|^(?:passage|document|doc|source|context)s?\s+(?:id\s+)?|\s*†.*$", regex.IGNORECASE)
+"""Parts of a mark that are no name: `^1`, `Passage 1`, `1†source`."""
+_REFERENCES = regex.compile(
+    r"^[ \t#*_]*(?:references|sources|citations|bibliography)[ \t:*_]*$|^\[\^[^\]\n]+\]:|^\[[^\]\n]+\]:\s*<?https?:",
+    regex.MULTILINE | regex.IGNORECASE,
+)
+"""First line of a list of sources behind an answer."""
+
+
+def claims_in(text: str, names: Sequence[str]) -> ReadClaims:
+    """Read the claims of an answer: its sentences, with the passages that their citations name.
+
+    A citation behind a sentence belongs to it; at the start of a line, to the sentence that follows. A list of sources
+    at the end holds no claims.
+    """
+    references = _REFERENCES.search(text)
+    text = text[: references.start()] if references else text
+    marks = _marks(text, names)
+    characters = list(text)
+    for mark in marks:
+        characters[mark.start : mark.end] = " " * (mark.end - mark.start)
+    plain = "".join(characters)
+    spans = [span for span in sentence_spans(plain) if regex.search(r"\w", plain[slice(*span)])]
+    marks_of: dict[int, list[_Mark]] = {index: [] for index in range(-1, len(spans))}
+    for mark in marks:
+        marks_of[_owner(mark, text, spans)].append(mark)
+    problems = [f"[{name}] is before the first claim" for mark in marks_of[-1] for name in mark.names]
+    claims = []
+    for index, (start, end) in enumerate(spans):
+        own = marks_of[index]
+        cites, unknown = _cites([name for mark in own for name in mark.names], names)
+        problems += [_no_passage(index + 1, name) for name in unknown]
+        start, end = min([start, *(mark.start for mark in own)]), max([end, *(mark.end for mark in own)])
+        claims.append(Claim(start, end, cites, tuple((mark.start, mark.end) for mark in own)))
+    return ReadClaims(tuple(claims), tuple(problems))
+
+
+def given_claims(text: str, claims: Sequence[GivenClaim], names: Sequence[str]) -> ReadClaims:
+    """Find given claims in an answer, in order, and the citations inside them."""
+    marks = _marks(text, names)
+    read, problems, position = [], [], 0
+    for number, claim in enumerate(claims, start=1):
+        span = _located(text, claim.text, position)
+        if span is None:
+            why = f"not found in the answer, in this order: {claim.text!r:.60}" if claim.text.strip() else "empty"
+            problems.append(f"claim {number} is {why}")
+            continue
+        start, position = span
+        cites, unknown = _cites(claim.cites, names)
+        problems += [_no_passage(number, name) for name in unknown]
+        inside = [mark for mark in marks if mark.start < position and start < mark.end]
+        spans = tuple((max(start, mark.start), min(position, mark.end)) for mark in inside)
+        read.append(Claim(start, position, cites, spans, claim.notes))
+    return ReadClaims(tuple(read), tuple(problems))
+
+
+def _no_passage(number: int, name: str) -> str:
+    return f"claim {number} cites [{name}], and there is no such passage"
+
+
+def _cites(cited: Sequence[str], names: Sequence[str]) -> tuple[tuple[int, ...], list[str]]:
+    """Return the indices of cited passages, and the cited names that no passage has."""
+    known = {names.index(name) for name in cited if name in names}
+    return tuple(sorted(known)), [name for name in dict.fromkeys(cited) if name not in names]
+
+
+def _located(text: str, claim: str, position: int) -> tuple[int, int] | None:
+    """Return the span of a claim behind `position`; a space in it may be any other space in the text."""
+    words = claim.split()
+    exact = text.find(claim.strip(), position)
+    if exact >= 0 and words:
+        return exact, exact + len(claim.strip())
+    match = regex.compile(r"\s+".join(map(regex.escape, words))).search(text, position)
+    return match.span() if match and words else None
+
+
+def _owner(mark: _Mark, text: str, spans: Sequence[tuple[int, int]]) -> int:
+    """Return the index of the sentence that a mark belongs to; -1: there is none before it."""
+    before = bisect_right(spans, mark.start, key=lambda span: span[0]) - 1
+    begins_line = before < 0 or _has_break(text[spans[before][1] : mark.start])
+    if begins_line and before + 1 < len(spans) and not _has_break(text[mark.end : spans[before + 1][0]]):
+        return before + 1
+    return before
+
+
+def _has_break(text: str) -> bool:
+    return regex.search(r"[\n\r\u2028\u2029]", text) is not None
+
+
+def _marks(text: str, names: Sequence[str]) -> list[_Mark]:
+    """Return the citations of a text in order; those side by side, as `[1], [2]`, are one."""
+    runs: list[_Mark] = []
+    for mark in _single_marks(text, names):
+        if runs and not text[runs[-1].end : mark.start].strip(" \t,;"):
+            before = runs.pop()
+            mark = _Mark(before.start, mark.end, before.names + mark.names)
+        runs.append(mark)
+    in_brackets = [text[run.start - 1 : run.start] + text[run.end : run.end + 1] == "()" for run in runs]
+    return [_Mark(run.start - wider, run.end + wider, run.names) for run, wider in zip(runs, in_brackets, strict=True)]
+
+
+def _single_marks(text: str, names: Sequence[str]) -> list[_Mark]:
+    bracketed = [_Mark(*match.span(), _names_in(match["inside"], names)) for match in _BRACKETED.finditer(text)]
+    marks = [mark for mark in bracketed if mark.names]
+    if marks:
+        return marks
+    for line in regex.finditer(r"[^\n]+", text):
+        item = _FIRST_ITEM.search(text, *line.span())
+        for match in _ROUND.finditer(text, line.start(), item.start() if item else line.end()):
+            cited = _names_in(match["inside"], names)
+            if set(cited) <= set(names):
+                marks.append(_Mark(*match.span(), cited))
+    for match in _RAISED.finditer(text):
+        inside = match["inside"].translate(_LOWERED)
+        if inside not in names and set(inside) <= set(names):
+            inside = ",".join(inside)  # ¹² cites 1 and 2 if there is no 12
+        marks.append(_Mark(*match.span(), _names_in(inside, names)))
+    return sorted(mark for mark in marks if mark.names)
+
+
+def _names_in(inside: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names in a mark, of passages or not; none if the brackets hold something else than citations."""
+    if inside.strip() in names:
+        return (inside.strip(),)
+    found: list[str] = []
+    for part in regex.split("[,;]", inside):
+        name = part.strip() if part.strip() in names else _AROUND_NAME.sub("", part.strip())
+        if name not in names and name.isdecimal():
+            name = str(int(name))
+        if name in names or name.isdecimal() or _shape(name) in map(_shape, names):
+            found.append(name)
+        elif numbers := _range(name, names):
+            found += numbers
+        else:
+            return ()
+    return tuple(found)
+
+
+def _range(name: str, names: Sequence[str]) -> list[str]:
+    """Return the names in a range such as `1-3`, if all of them exist."""
+    match = _RANGE.fullmatch(name)
+    if match is None or not 0 < int(match[2]) - int(match[1]) < len(names):
+        return []
+    numbers = [str(number) for number in range(int(match[1]), int(match[2]) + 1)]
+    return numbers if set(numbers) <= set(names) else []
+
+
+def _shape(name: str) -> str:
+    """Return a name with equal digits and equal single letters: `doc_b` looks like `doc_a`, and `[sic]` does not."""
+    return regex.sub(r"\d+", "0", regex.sub(r"(?<!\p{L})\p{L}(?!\p{L})", "a", name))

@@ -1,0 +1,136 @@
+"""The task `citations`: how a question, its passages and an answer become a prompt."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from ice_eval.choices import SubjectName
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.records import PASSAGE_FIELD
+from ice_eval.subjects.context.answers import CitedAnswer, Claim, Passage
+from ice_eval.subjects.context.readers import read_answers, read_answers_file
+from ice_eval.tasks import ChatTask, DataSource, FileData, NoData, Piece, task
+
+PROMPT = (
+    "Answer the question with the help of the sources. Behind each statement, name the sources that it rests on by "
+    "their numbers, in square brackets.\n\n{passages}Question: {question}"
+)
+PASSAGE = "[{name}] {text}\n\n"
+BEFORE_ANSWER = "\nAnswer:"
+"""End of a prompt that is no turn of a chat."""
+
+
+class ClaimPrompt(NamedTuple):
+    """A prompt up to the end of one claim of an answer."""
+
+    pieces: list[Piece]
+    scored: list[tuple[int, int]]
+    """Characters of the claim, without its citations."""
+    headings: list[tuple[int, int]]
+    """Characters around the text of each passage: its number, and the line break before the next one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitationTask(ChatTask):
+    """Answers that cite passages."""
+
+    subject: ClassVar[SubjectName] = "context"
+    data: DataSource = field(default_factory=NoData)
+    prompt: str = PROMPT
+    """Text around `{passages}` and `{question}`."""
+    passage: str = PASSAGE
+    """Text around the `{text}` of a passage, with its `{name}` if citations need one."""
+    chat: bool | None = None
+
+    def __post_init__(self) -> None:
+        for name, text, needed in (
+            ("prompt", self.prompt, ("{passages}", "{question}")),
+            ("passage", self.passage, ("{text}",)),
+        ):
+            for part in needed:
+                if text.count(part) != 1:
+                    raise ConfigError(f"the {name} {text!r:.60} must hold {part} once.")
+
+    def answers(self) -> list[CitedAnswer]:
+        """Read all answers; raise DataError if there are none."""
+        if isinstance(self.data, FileData):
+            found = read_answers_file(self.data.path)
+        else:
+            found = read_answers(self.data.rows(), self.data.origin)
+        if not found:
+            raise DataError(f"{self.data.origin} holds no answers; at least one is needed.")
+        return found
+
+    def question(self, answer: CitedAnswer) -> str:
+        """Return the prompt with all passages, as a model that writes the answer reads it."""
+        return "".join(piece.text for piece in self._pieces(answer))
+
+    def _pieces(self, answer: CitedAnswer) -> list[Piece]:
+        before, _, after = self.prompt.partition("{passages}")
+        fill = {"{question}": answer.question}
+        return [
+            Piece(_filled(before, fill)),
+            *(piece for passage in answer.passages for piece in self._passage_pieces(passage)),
+            Piece(_filled(after, fill)),
+        ]
+
+    def _passage_pieces(self, passage: Passage) -> list[Piece]:
+        before, _, after = self.passage.partition("{text}")
+        fill = {"{name}": passage.name}
+        return [Piece(_filled(before, fill)), Piece(passage.text, field_of(passage)), Piece(_filled(after, fill))]
+
+    def claim_prompt(self, answer: CitedAnswer, claim: Claim, frame: tuple[str, str] | None) -> ClaimPrompt:
+        """Return the prompt up to the end of a claim; `frame` are the texts around the turn of a chat."""
+        assert answer.text is not None, "answers are written before their claims are scored"
+        before, after = ("", BEFORE_ANSWER) if frame is None else frame
+        start = 0 if frame is not None or after[-1:].isspace() else 1  # a space goes before an answer in plain text
+        pieces = [Piece(before), *self._pieces(answer), Piece(after + " " * start)]
+        headings, place = list[tuple[int, int]](), 0
+        for index, piece in enumerate(pieces):
+            if piece.field is not None:
+                following = place + len(piece.text) + len(pieces[index + 1].text)
+                headings.append((place - len(pieces[index - 1].text), following))
+            place += len(piece.text)
+        scored = [(place + first, place + last) for first, last in _scored(answer.text, claim)]
+        if scored and claim.start == 0:
+            scored[0] = (scored[0][0] - start, scored[0][1])
+        return ClaimPrompt([*pieces, Piece(answer.text[: claim.end])], scored, headings)
+
+
+def field_of(passage: Passage) -> str:
+    """Return the name of the field that holds the text of a passage."""
+    return f"{PASSAGE_FIELD}{passage.name}"
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(name, value)
+    return text
+
+
+def _scored(text: str, claim: Claim) -> list[tuple[int, int]]:
+    """Return the characters of a claim without its citations, with the spaces before them."""
+    start, found = claim.start, list[tuple[int, int]]()
+    while start and text[start - 1].isspace():
+        start -= 1
+    for first, last in (*sorted(claim.marks), (claim.end, claim.end)):
+        end = len(text[start:first].rstrip()) + start
+        if end > start:
+            found.append((start, end))
+        start = max(start, last)
+    return found
+
+
+def claims_of(answers: Sequence[CitedAnswer]) -> list[tuple[str, CitedAnswer, Claim]]:
+    """Return all claims, each with its id and its answer."""
+    return [
+        (f"{answer.id}#{number}", answer, claim)
+        for answer in answers
+        for number, claim in enumerate(answer.claims, start=1)
+    ]
+
+
+@task("citations")
+def citations() -> CitationTask:
+    """Answers that cite passages: does the model use what it cites? Give your own with --data."""
+    return CitationTask()
