@@ -94,13 +94,16 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
 
 
 def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *, simultaneous: bool = False) -> None:
-    """Print tables and notes of some runs; `names` are the names of runs that the tables number."""
+    """Print headlines, tables and notes of some runs; `names` are the names of runs that the tables number."""
     from ice_eval.report import notes, tables
+    from ice_eval.report.citations import headlines
     from ice_eval.report.sentences import SIMULTANEOUS
 
     found = tables(summaries, simultaneous=simultaneous)
     numbered = any("run" in table.header for table in found)
     runs = [f"run {number} is {name}" for number, name in enumerate(names, start=1)] if numbered else []
+    for line in headlines(summaries):
+        print_line(f"{line}\n")
     print_tables(found, [*runs, *([SIMULTANEOUS] if simultaneous else []), *notes(*summaries)])
 
 
@@ -214,10 +217,10 @@ def _style(table: "Table", line: int, place: int) -> "Style":
     """Return the style of a cell: the colour of its word, bold for the best."""
     from rich.style import Style
 
-    from ice_eval.report.colours import WORD_COLOURS, WORD_TEXT_COLOURS
+    from ice_eval.report.colours import FILLS, INKS
 
     word = table.words[line][place] if table.words else None
-    colours = Style() if word not in WORD_COLOURS else Style(color=WORD_TEXT_COLOURS[word], bgcolor=WORD_COLOURS[word])
+    colours = Style() if word not in FILLS else Style(color=INKS[word], bgcolor=FILLS[word])
     return colours + Style(bold=(line, place) in table.best)
 
 

@@ -53,7 +53,8 @@ def report(
             "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
             "'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators disagree'; of chains of thought "
             "'noisy', 'parametric', 'decorative', 'redundant', 'obedient', 'scaffolding' or 'genuine', which fail "
-            "unless the verdict excludes them, so without any verdict, too. May be repeated.",
+            "unless the verdict excludes them, so without any verdict, too; of cited answers 'uncited but used', "
+            "'post-rationalised' or 'parametric', which fail if a claim has this word. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[

@@ -1,5 +1,6 @@
 """`ice show`."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,9 +46,10 @@ def _content(view: "ExampleView") -> dict[str, Any]:
         "example_id": view.example.example_id,
         "fields": dict(view.example.fields),
         **_steps(view),
+        **({} if view.claim is None else {"claim": json_of(view.claim)}),
         "answers": {name: answer._asdict() for name, answer in view.example.answers.items()},
         "outcomes": [json_of(each.line) for each in view.compared],
-        "rows": [_record(row, view.labels) for row in view.rows],
+        "rows": [_record(row, view) for row in view.rows],
     }
 
 
@@ -64,15 +66,18 @@ def _steps(view: "ExampleView") -> dict[str, Any]:
     }
 
 
-def _record(row: "LedgerRow", labels: tuple[str, ...]) -> dict[str, Any]:
+def _record(row: "LedgerRow", view: "ExampleView") -> dict[str, Any]:
     from ice_eval.report.example import probabilities
 
+    scores: dict[str, Any] = {"probabilities": probabilities(row, view.labels)}
+    if view.is_open:
+        scores = {"log_probability_per_token": row.scores[0] if math.isfinite(row.scores[0]) else None}
     return {
         **row.key._asdict(),
         "kind": row.key.kind.label,
         "kept": list(row.kept),
         "input_ids": list(row.input_ids),
         "segment_ids": list(row.segment_ids),
-        "probabilities": probabilities(row, labels),
+        **scores,
         "text": row.text,
     }

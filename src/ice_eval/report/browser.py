@@ -19,10 +19,10 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder
 from ice_eval.results.agreements import disagreements
 from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
-from ice_eval.results.ledger import Ledger
+from ice_eval.results.ledger import Ledger, LedgerRow
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, configurations, names_of
-from ice_eval.results.view import shown_text
+from ice_eval.results.view import is_open, passages_of, set_of, shown_text
 
 Record = dict[str, Any]
 
@@ -54,6 +54,8 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
         "folder": as_text(Path(folder.path.name)),
         "labels": list(manifest.labels),
         "chains": manifest.chains is not None,
+        # Examples are claims, and scores are mean log-probabilities per token in place of log-odds.
+        "claims": is_open(manifest.labels),
         # Fonts, hyphens and screen readers go by the language of the texts.
         "language": None if manifest.language == "und" else manifest.language,
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
@@ -100,7 +102,7 @@ def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
 def example_records(folder: RunFolder, *, only: Container[int] | None = None) -> Iterator[tuple[Record, Ranks]]:
     """Yield every example of a run, or those at some indices, in the order of the data."""
     manifest = folder.manifest()
-    config, of_chains = manifest.config, manifest.chains is not None
+    config, of_chains, of_claims = manifest.config, manifest.chains is not None, is_open(manifest.labels)
     n_cells, lines, place = len(configurations(config)), folder.examples(), 0
     for part in folder.parts():
         inputs = folder.inputs(part)
@@ -115,7 +117,7 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
         cells = [each for each in configurations(config) if each[0].operator != ALL]
         compared = {cell: scored.compared(cell, operators) for cell, operators in cells}
         for index in itertools.compress(range(len(inputs)), chosen):
-            record = example_record(inputs[index], index, ledger, compared, outcomes[index])
+            record = example_record(inputs[index], index, ledger, compared, outcomes[index], of_claims=of_claims)
             if of_chains:
                 own = ledger.records(np.flatnonzero(ledger.head["example"] == index))
                 record["chain"] = chain_record(inputs[index], own, config)
@@ -146,8 +148,16 @@ def example_record(
     ledger: Ledger,
     compared: Mapping[Configuration, ScoreMatrices],
     outcomes: Sequence[ExampleOutcome],
+    *,
+    of_claims: bool = False,
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
+    drawn = (lambda score: round(1000 * float(score))) if of_claims else scaled
+    text_of = _set_text if of_claims else shown_text
+
+    def measured(score: float) -> int:
+        return drawn(score if of_claims else logit(score))
+
     first = next((line for line in outcomes if line.error is None), None)
     texts, nulls, rationales = _Indexed(), _Indexed(), _Indexed()
 
@@ -156,13 +166,13 @@ def example_record(
         effect = None if line.effect_size is None else round(line.effect_size, 2)
         rationale = rationales.place(tuple(line.rationale))
         if line.operator == ALL:  # the operators are shown side by side, each with its own rows
-            return [*numbers, effect, scaled(logit(line.score)), int(disagree), rationale, None, None, []]
+            return [*numbers, effect, measured(line.score), int(disagree), rationale, None, None, []]
         found = compared[line.configuration]
         values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
-        null = nulls.place(tuple(scaled(value) for value in values[1 : 1 + line.m]))
+        null = nulls.place(tuple(drawn(value) for value in values[1 : 1 + line.m]))
         records = ledger.records(np.array([found.rationale[place], *rows]))
-        text, *random = (texts.place(shortened(shown_text(example, row), LONGEST_TEXT)) for row in records)
-        return [*numbers, effect, scaled(values[0]), int(disagree), rationale, null, text, random]
+        text, *random = (texts.place(shortened(text_of(example, row), LONGEST_TEXT)) for row in records)
+        return [*numbers, effect, drawn(values[0]), int(disagree), rationale, null, text, random]
 
     cells = [
         cell(line, disagree) if line.error is None else line.error
@@ -175,8 +185,8 @@ def example_record(
         "fields": [_field(name, text, example) for name, text in example.fields.items()],
         "gold": example.gold,
         "target": example.target,
-        "full": None if first is None else scaled(logit(first.score_full)),
-        "empty": None if first is None else scaled(logit(first.score_empty)),
+        "full": None if first is None else measured(first.score_full),
+        "empty": None if first is None else measured(first.score_empty),
         "flags": [*flags, "truncated"] if example.truncated else flags,
         "skip": example.skip_reason,
         # Three significant digits, and None for what is no number.
@@ -189,6 +199,11 @@ def example_record(
         "rationales": list(map(list, rationales)),
         "cells": cells,
     }
+
+
+def _set_text(example: InputRow, row: LedgerRow) -> str:
+    """Return the passages of a row's set, kept or removed: all that a row shows would hide them."""
+    return "\n".join(f"[{passage.name}] {passage.text}" for passage in passages_of(example, set_of(example, row)))
 
 
 def _field(name: str, text: str, example: InputRow) -> Record:

@@ -29,11 +29,26 @@ WHITE, BLACK, UNKNOWN_COLOUR = "#ffffff", "#1c1c1c", "#b8b8b8"
 _DARK = {"anti-faithful", "faithful", "genuine"}
 WORD_TEXT_COLOURS: Mapping[str | None, str] = {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
 """Text colour on that fill; the contrast is at least 4.5."""
+CLAIM_COLOURS: Mapping[str | None, str] = {
+    "faithful": "#0f6b62",
+    "uncited but used": "#9dbfe3",
+    "post-rationalised": "#b5400e",
+    "parametric": "#ecd9a5",
+    "undetermined": "#b8b8b8",
+}
+"""Fill of the word of a claim."""
+FILLS: Mapping[str | None, str] = {**WORD_COLOURS, **CLAIM_COLOURS}
+INKS: Mapping[str | None, str] = {
+    **WORD_TEXT_COLOURS,
+    **{word: WHITE if word in ("faithful", "post-rationalised") else BLACK for word in CLAIM_COLOURS},
+}
+"""Fill and text colour of every word, those of claims included."""
 SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
 """Shades of units for and against the explained label."""
 
 OPERATOR_COLOURS: Mapping[str, str] = {
     "delete": "#c44e00",
+    "blank": "#a87c00",
     "infill": "#0072b2",
     "mask": "#8462b0",
     "mask-unk": "#a65f8f",

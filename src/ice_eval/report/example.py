@@ -15,7 +15,7 @@ from ice_eval.records import Kind, Span
 from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
 from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.view import Scores
+from ice_eval.results.view import Scores, passages_named, passages_of, set_of
 from ice_eval.table import share
 
 N_BINS = 24
@@ -26,6 +26,8 @@ _FAINT = 0.1
 _GREY = "#6b6b6b"
 """Start of all shades: as dark as the full ones, so that a weak unit does not stand out on any background."""
 _BARS = "▁▂▃▄▅▆▇█"
+_BEGINNING = 120
+"""Characters of a passage that stand for it where it was printed in full before."""
 Place = tuple[str | None, str | None]
 """Operator and direction."""
 
@@ -40,16 +42,16 @@ class TextPiece(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """Null of one example, and the position of the rationale in it."""
+    """Null of one example, and the position of the rationale in it, by probability or log-probability per token."""
 
     counts: tuple[int, ...]
     place: int
     low: float
-    """Probability at the left end."""
+    """Score at the left end."""
     high: float
     rationale: float
     null: tuple[float, float]
-    """The lowest and the highest probability of a random set."""
+    """The lowest and the highest score of a random set."""
 
 
 def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[TextPiece]]]:
@@ -80,12 +82,15 @@ def cut_at_units(text: str, spans: Sequence[Span], field: str) -> list[tuple[str
 
 def histogram(scores: Scores) -> Histogram:
     """Return the null in bins of equal width on the scale of log-odds, which does not saturate."""
-    values = np.clip(np.append(scores.null, scores.rationale), -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    values = np.append(scores.null, scores.rationale)
+    if not scores.is_open:
+        values = np.clip(values, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
     null, rationale, low, high = values[:-1], values[-1], values.min(), values.max()
     edges = np.linspace(low, high if high > low else low + 1.0, N_BINS + 1)
     counts, _ = np.histogram(null, bins=edges)
     place = int(np.clip(np.searchsorted(edges, rationale, side="right") - 1, 0, N_BINS - 1))
-    first, last, own, *reach = expit([low, high, rationale, null.min(), null.max()]).tolist()
+    ends = np.array([low, high, rationale, null.min(), null.max()])
+    first, last, own, *reach = (ends if scores.is_open else expit(ends)).tolist()
     return Histogram(tuple(counts.tolist()), place, first, last, own, (reach[0], reach[1]))
 
 
@@ -131,6 +136,7 @@ def rgb(colour: str) -> tuple[int, ...]:
 def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
     """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
     from ice_eval.report.chain_view import chain_lines, is_chain  # they are written with what is above
+    from ice_eval.report.citations import claim_lines
 
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
@@ -141,8 +147,11 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
     if example.skip_reason is not None:
         yield Text(f"skipped: {example.skip_reason}")
         return
-    gold = "unknown" if example.gold is None else view.labels[example.gold]
-    yield Text(f"explained label: {view.target}, gold: {gold}")
+    if view.is_open:
+        yield from claim_lines(view)
+    else:
+        gold = "unknown" if example.gold is None else view.labels[example.gold]
+        yield Text(f"explained label: {view.target}, gold: {gold}")
     for name, answer in example.answers.items():
         read = answer.problem or f"{answer.n_named} words of the text, {answer.n_absent} others"
         said = answer.problem if answer.text is None else f"the model answered {quoted(answer.text)} ({read})"
@@ -177,7 +186,9 @@ def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool) -
     yield heading(line)
     if line.error is not None:
         return
-    fields = list(pieces(view, line))
+    for passage in passages_of(view.example, line.rationale) if view.is_open else ():
+        yield Text(f"  passage {passage.name}: {shortened(passage.text, _BEGINNING)}")
+    fields = [] if view.is_open else list(pieces(view, line))
     for name, found in fields:
         text = Text(f"  {name}: " if len(fields) > 1 else "  ")
         for piece in found:
@@ -200,7 +211,7 @@ def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
     ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
     reach = "" if reached == ends else f", {reached}"
     yield Text(f"  {found.low:.3f} {bars} {found.high:.3f}  {sum(found.counts)} random sets{reach}{better}")
-    yield Text(f"        {' ' * found.place}▲ {found.rationale:.3f} rationale")
+    yield Text(f"  {' ' * len(f'{found.low:.3f} ')}{' ' * found.place}▲ {found.rationale:.3f} rationale")
 
 
 def random_lines(
@@ -219,10 +230,14 @@ def random_lines(
 
 
 def _score_line(row: LedgerRow, view: ExampleView) -> Text:
-    """Return the probability of the explained label in a row, the kind of row, and its text."""
-    key, probability = row.key, probabilities(row, view.labels)[view.target]
-    value = "not finite" if probability is None else f"{probability:.3f}"
+    """Return the score of a row, its kind, and its text; of a claim, the passages that are kept or removed."""
+    key, score = row.key, row.scores[0] if view.is_open else probabilities(row, view.labels)[view.target]
+    value = "not finite" if score is None or not np.isfinite(score) else f"{score:.3f}"
     name = ":".join(part for part in (key.kind.label, None if key.null == SIZE else key.null, key.attribution) if part)
     if key.kind == Kind.EMPTY:
         name = f"empty ({key.operator})" if key.operator else "empty"
+    if view.is_open:
+        act = {"necessity": " removed", "sufficiency": " alone"}.get(key.direction or "", "")
+        named = passages_named(view.example, set_of(view.example, row)) or "none"
+        return Text(f"  {value}  {name:<20} passages: {named}{act}")
     return Text(f"  {value}  {name:<20} {quoted((row.text or '').strip())}")

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
+from ice_eval.report import citations
 from ice_eval.report.chains import headlines, numbered
 from ice_eval.results import Summary, SummaryLine
+from ice_eval.results.citations import CITED
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
 from ice_eval.stats import PATTERNS, WEAKLY_FAITHFUL, ReasoningVerdict
@@ -16,15 +18,21 @@ from ice_eval.table import share
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
 WORDS = (*VERDICTS, UNDETERMINED, DISAGREE, *PATTERNS)
+OF_CLAIMS = ("uncited but used", "post-rationalised")
+"""Words that only claims of cited answers have; `parametric` is one of theirs, too."""
+_PARAMETRIC = "parametric"
 _CONTROL = "random"
+_NAMED = 5
+"""Claims that a line names."""
 
 
 def words_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Read words from comma-separated lists; raise `ConfigError` for one that is not in `WORDS`."""
+    """Read words from comma-separated lists; raise `ConfigError` for one that is not in `WORDS` or `OF_CLAIMS`."""
     found = tuple(word.strip() for text in given for word in text.split(","))
     for word in found:
-        if word not in WORDS:
-            raise ConfigError(f"no verdict '{word}' for --fail-if; use one or several of: {', '.join(WORDS)}.")
+        if word not in (*WORDS, *OF_CLAIMS):
+            known = ", ".join((*WORDS, *OF_CLAIMS))
+            raise ConfigError(f"no verdict '{word}' for --fail-if; use one or several of: {known}.")
     return found
 
 
@@ -34,8 +42,9 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
     The average over operators is skipped, since its operators are checked, and so is the random control, which should
     be indistinguishable from random. Chains of thought have the leading verdict under each operator. It fails for every
     pattern that it does not exclude; no verdict, or a noisy one, excludes none. "decorative" fails for "parametric":
-    both say that the answer does not need the steps. With `attributions` only theirs count; raises `ConfigError` if no
-    run has an attribution of that name.
+    both say that the answer does not need the steps. Cited answers fail if a single claim is "parametric", "uncited but
+    used" or "post-rationalised". With `attributions` only theirs count, and claims only with `cited`; raises
+    `ConfigError` if no run has an attribution of that name.
     """
     known = dict.fromkeys(line.attribution for summary in summaries for line in summary.configurations)
     for name in attributions:
@@ -53,6 +62,8 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
         return line.attribution in attributions if attributions else line.attribution != _CONTROL
 
     found = list(_of_chains(summaries, words))
+    if not attributions or CITED in attributions:
+        found += _of_claims(summaries, words)
     for summary in summaries:
         for line in summary.configurations:
             if line.operator != ALL and counts(line) and (line.verdict.word if line.verdict else UNDETERMINED) in words:
@@ -68,6 +79,8 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
     """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
     asked = [word for word in words if word in PATTERNS]
     judged = numbered(summaries)
+    if citations.numbered(summaries) and not judged:
+        asked = [word for word in asked if word != _PARAMETRIC]
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
         yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
@@ -79,6 +92,23 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
         for line in lines:
             if not _held(line.verdict).isdisjoint(words):
                 yield f"{chains} under {line.operator} (k = {share(line.k)}): {line.verdict or UNDETERMINED}"
+
+
+def _of_claims(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
+    """Yield a line for every word that claims of a run have, and for words that no claim could have."""
+    judged, asked = citations.numbered(summaries), [word for word in words if word in OF_CLAIMS]
+    if asked and not judged:
+        named = ", ".join(f"'{word}'" for word in asked)
+        yield f"no run here is about cited answers, so none can exclude {named}; leave it out of --fail-if."
+    for number, content in judged:
+        run = f"run {number}: " if number else ""
+        if asked and not content.n_claims:
+            yield f"{run}claims: {UNDETERMINED} (no claim has a word)"
+        for word in (each for each in words if each in (*OF_CLAIMS, _PARAMETRIC)):
+            claims = [claim.example_id for claim in content.claims if claim.word == word]
+            more = ", …" if len(claims) > _NAMED else ""
+            if claims:
+                yield f"{run}{len(claims)} of {content.n_claims} claims are {word}: {', '.join(claims[:_NAMED])}{more}"
 
 
 def _held(verdict: ReasoningVerdict | None) -> set[str]:

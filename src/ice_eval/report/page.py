@@ -21,12 +21,14 @@ from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
 from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
 from ice_eval.report.chains import capacity_table, chain_verdict
-from ice_eval.report.colours import AGAINST, SUPPORT, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.citations import MEANINGS, headline, headlines, shown_answers, words_table
+from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour
 from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
 from ice_eval.report.tables import cost_table, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
+from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
 
 OF_CHAINS = "chain-"
@@ -75,11 +77,14 @@ def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: in
     if any(folder.manifest().config.eraser for folder in folders):
         all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
+    of_claims = [summary.citations is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
         "chains": any(of_chains),
         "only_chains": all(of_chains),
+        "citations": any(of_claims),
+        "only_citations": all(of_claims),
         "explained": any(summary.configurations for summary in summaries),
         "lead": lead(summaries, simultaneous=simultaneous),
         "runs": [
@@ -103,6 +108,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
     return {
         **{name: record[name] for name in ("title", "total", "folder")},
         "chains": None if summary.chains is None else chain_verdict(summary),
+        "citations": None if summary.citations is None else _citations(folder, summary.citations),
         "verdicts": verdicts(summary),
         "notes": notes(noted),
         "tables": [table for table in [cost_table(manifest)] if table.rows],
@@ -110,6 +116,13 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
         "command": command(manifest),
         "shown": len(record["examples"]),
     }
+
+
+def _citations(folder: RunFolder, content: CitationSummary) -> dict[str, Any]:
+    answers = shown_answers(folder, content)
+    left_out = content.n_answers - len(answers) if answers else 0
+    words = [(line, MEANINGS[line.word]) for line in content.words]
+    return {"title": headline(content), "words": words, "answers": answers, "left_out": left_out}
 
 
 @dataclass(frozen=True)
@@ -183,7 +196,7 @@ def _environment() -> jinja2.Environment:
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
-    found.globals |= {"fills": WORD_COLOURS, "inks": WORD_TEXT_COLOURS, "replies": REPLIES, "always": ALWAYS}
+    found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
     found.globals |= {"version": __version__, "citation": CITATION}
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css)
     found.globals |= {function.__name__: function for function in functions}
@@ -230,8 +243,10 @@ def summary_html(folder: RunFolder) -> str:
     """Return the summary of a run as a table with notes, for notebooks."""
     summary, config = folder.summary(), folder.manifest().config
     table = capacity_table(summary) if summary.chains is not None else summary_table([summary])
-    title = f"{config.model} on {config.task}"
-    return template("notebook_run.html").render(title=title, table=table, notes=notes(summary))
+    if summary.citations is not None and summary.citations.words:
+        table = words_table(summary)
+    title, said = f"{config.model} on {config.task}", [*headlines([summary]), *notes(summary)]
+    return template("notebook_run.html").render(title=title, table=table, notes=said)
 
 
 class ShownExample:
@@ -245,6 +260,8 @@ class ShownExample:
 
     def _repr_html_(self) -> str:
         view, example = self.view, self.view.example
+        if view.is_open:
+            return Markup('<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{}</pre>').format(repr(self))
         if is_chain(view) and example.skip_reason is None:
             found = chain_view(example, view.rows, operator_of(view))
             return template("notebook_chain.html").render(id=example.example_id, chain=found)

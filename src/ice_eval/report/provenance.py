@@ -36,15 +36,18 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
     config, identity, cost, spent = manifest.config, manifest.identity, manifest.cost, "–"
     stored = f", loaded in {identity['load_in']}" if identity.get("load_in") is not None else ""
     most = "at most " if config.adaptive == "examples" else ""
+    examples, scored = "examples", ("labels", ", ".join(manifest.labels))
+    if config.subject == "context":
+        examples, scored = "claims", ("scores", "mean log-probability of the tokens of each claim")
     if cost is not None:
         spent = f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
     return [
         ("model", f"{config.model}, {identity['dtype']}{stored} on {manifest.device}"),
         ("weights", f"fingerprint {identity['weights']}"),
         *([] if manifest.server is None else [("server", _server(manifest.server))]),
-        ("data", f"{manifest.data.origin}, {manifest.data.examples} examples, sha256 {identity['data']}"),
+        ("data", f"{manifest.data.origin}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
-        ("labels", ", ".join(manifest.labels)),
+        scored,
         ("methods", _methods(manifest)),
         ("random sets", f"{most}m = {config.m}, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
@@ -115,7 +118,8 @@ def _plain(value: object) -> str:
 
 def command(manifest: Manifest) -> str | None:
     """Return the `ice run` that scores the same rows, a flag on each line; None for a task that no flags make."""
-    task = _task_flags(manifest) if manifest.chains is None else _problem_flags(manifest)
+    made = _answer_flags if manifest.config.subject == "context" else _task_flags
+    task = (made if manifest.chains is None else _problem_flags)(manifest)
     if task is None:
         return None
     config, identity, served = manifest.config, manifest.identity, manifest.server or manifest.chains
@@ -163,7 +167,8 @@ def _chosen(config: RunSettings) -> dict[str, object]:
         return chosen | ({"operators": operators} if operators != ("delete",) else {})
     first = ("adaptive", "protocol")
     implying = unlike(RunConfig(), first)
-    return unlike(run_config(implying), [f.name for f in fields(RunConfig) if f.name not in first]) | implying
+    others = [each.name for each in fields(RunConfig) if each.name not in first]
+    return unlike(run_config(implying, config.subject), others) | implying
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:
@@ -210,6 +215,19 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     found = task_identity(made)
     same = all(found[field] == manifest.identity.get(field) for field in ("task", "task_version", "prompt", "lexicon"))
     return flags if same else None
+
+
+def _answer_flags(manifest: Manifest) -> dict[str, Any] | None:
+    """Return `--task` and `--data` of a run about cited answers; None if they came from Python."""
+    name, origin = manifest.config.task, manifest.data.origin
+    try:
+        known = named_task(name)
+    except ConfigError:
+        return None
+    prompt = getattr(known, "prompt", "").replace("{passages}", getattr(known, "passage", ""))
+    if prompt != manifest.prompt or Path(origin).suffix.lower() not in {".jsonl", ".json"}:
+        return None
+    return {"task": name, "data": origin}
 
 
 def _problem_flags(manifest: Manifest) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Sentences about runs: verdicts with their limits, and notes beside tables."""
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ice_eval import stats
@@ -10,6 +10,7 @@ from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import OperatorVerdict, cot_notes
+from ice_eval.report.citations import citation_notes
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
@@ -46,6 +47,13 @@ _STEP_FLAGS = {
     "small_n": "fewer than 50 chains: the intervals hold whatever the win rates look like, so they are wide.",
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
+}
+_CLAIM_FLAGS = {
+    **FLAGS,
+    "small_n": "fewer than 50 answers: the intervals hold whatever the win rates look like, so they are wide.",
+    "grouped": "claims of one answer are not independent: intervals treat each answer as one observation.",
+    "exact_for_some": "some claims have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the score of all passages.",
 }
 SIMULTANEOUS = (
     "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the first table cover. Its verdicts "
@@ -208,8 +216,8 @@ def _silence(lines: Sequence[SummaryLine], units: str) -> str:
 
 
 def notes(*summaries: Summary) -> list[str]:
-    """Return notes beside the tables of some runs, each once; those on chains come first."""
-    found = cot_notes(*summaries)
+    """Return notes beside the tables of some runs, each once; those on chains and cited answers come first."""
+    found = [*cot_notes(*summaries), *citation_notes(*summaries)]
     for summary in summaries:
         found += _notes_of_run(summary)
     found += [
@@ -223,6 +231,7 @@ def notes(*summaries: Summary) -> list[str]:
 
 def _notes_of_run(summary: Summary) -> Iterator[str]:
     lines, of_steps = summary.configurations, summary.chains is not None
+    meanings = _STEP_FLAGS if of_steps else FLAGS if summary.citations is None else _CLAIM_FLAGS
     judged = [line for line in lines if line.accuracy is not None]
     if judged and not of_steps:
         # Where some examples drop out for one attribution only, the others have more.
@@ -246,7 +255,7 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
     for flag in sorted({flag for line in lines for flag in line.flags}):
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
-        yield _flag_note(flag, where=where, of_steps=of_steps)
+        yield _flag_note(flag, where=where, meanings=meanings)
 
 
 def _is_small(p_value: float | None) -> bool:
@@ -294,9 +303,9 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
         )
 
 
-def _flag_note(flag: str, *, where: str = "", of_steps: bool = False) -> str:
+def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
     """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
-    said = (_STEP_FLAGS if of_steps else FLAGS).get(flag, "")
+    said = meanings.get(flag, "")
     return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
 
 

@@ -14,6 +14,7 @@ from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
+from ice_eval.report.citations import carried_difference_table, citation_tables
 from ice_eval.report.colours import word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.outcomes import ALL
@@ -48,7 +49,7 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
 
 
 def tables(summaries: Sequence[Summary], *, simultaneous: bool = False) -> list[Table]:
-    """Return all tables of some runs that have a row; those of chains come first.
+    """Return all tables of some runs that have a row; those of chains and cited answers come first.
 
     `simultaneous` says that the summaries hold simultaneous intervals.
     """
@@ -59,7 +60,8 @@ def tables(summaries: Sequence[Summary], *, simultaneous: bool = False) -> list[
         agreement_table(summaries),
         robustness_table(summaries),
     )
-    return [*cot_tables(*summaries), *(table for table in of_explanations if table.rows)]
+    of_subjects = [*cot_tables(*summaries), *citation_tables(*summaries)]
+    return [*of_subjects, *(table for table in of_explanations if table.rows)]
 
 
 def _effect(line: SummaryLine) -> str:
@@ -244,9 +246,10 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
     """Return all tables of some comparisons with the same first run, A, that have a row."""
     letters = run_letters(len(found) + 1)
     others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
-    chains = chain_difference_table(found[0].first.summary(), others)
-    several = _settings_table(found, letters), chains, _rates_table(found, letters), _rankings_table(found, letters)
-    return [table for table in several if table.rows]
+    first = found[0].first.summary()
+    of_subjects = chain_difference_table(first, others), carried_difference_table(first, others)
+    several = *of_subjects, _rates_table(found, letters), _rankings_table(found, letters)
+    return [table for table in (_settings_table(found, letters), *several) if table.rows]
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:

@@ -24,12 +24,14 @@ const WORDS = {
   direction: { sufficiency: "keep the rationale", necessity: "remove the rationale" },
   null: { size: "same size" },
 };
+const OF_CLAIMS = { direction: { sufficiency: "keep the chosen passages", necessity: "remove the chosen passages" } };
 const OF_STEPS = { direction: { sufficiency: "show the chosen steps alone", necessity: "remove the chosen steps" } };
 
 function word(name, value) {
   if (name === "k" && value === "dynamic") return "its peaks";
   if (name === "k") return value === "null" ? "its own" : `top ${Math.round(1000 * Number(value)) / 10} %`;
   if (ofChains() && OF_STEPS[name]) return OF_STEPS[name][value];
+  if (ofClaims() && OF_CLAIMS[name]) return OF_CLAIMS[name][value];
   return WORDS[name]?.[value] ?? (name === "null" ? `matched by ${value}` : value);
 }
 
@@ -58,6 +60,11 @@ function cellOf(example, place = placeOf()) {
 
 // Of a step-level run: examples are chains, units are steps, and a score is one of three things.
 const ofChains = () => run().chains;
+// Of cited answers: examples are claims, units are passages, and a score is a log-probability per token.
+const ofClaims = () => run().claims;
+const shownScore = (thousandths) => (ofClaims() ? decimal(thousandths) : chance(thousandths));
+const scoreName = () => (ofClaims() ? "log-probability per token" : "score of the label");
+const chosen = () => (ofChains() ? "chosen steps" : ofClaims() ? "chosen passages" : "rationale");
 const isExplained = () => run().configurations.length > 0;
 
 const operators = () => offered("operator").filter((name) => name !== "all");
@@ -114,7 +121,7 @@ function drawList() {
   const start = state.page * PAGE;
   byId("list").replaceChildren(...state.found.slice(start, start + PAGE).map(listed));
   const n = state.found.length;
-  const one = ofChains() ? "chain" : "example";
+  const one = ofChains() ? "chain" : ofClaims() ? "claim" : "example";
   byId("count").textContent = `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
   byId("page-of").textContent = `${state.page + 1} of ${pages}`;
   // Not `disabled`, which would take the focus from whoever has just pressed the button.
@@ -123,17 +130,22 @@ function drawList() {
   byId("page-on").closest("p").hidden = pages === 1;
 }
 
+// Claims of one answer begin alike; what they claim does not.
+function beginning(example) {
+  const claim = ofClaims() ? example.fields.find((field) => field.name === "claim") : undefined;
+  return claim ? claim.pieces.join("") : textOf(example);
+}
+
 function listed({ example, cell }) {
-  const text = textOf(example);
+  const text = beginning(example);
   const rate = example.chain ? mattering(example.chain) : cell.error === undefined ? percent(cell.win_rate) : "–";
   const what = example.chain ? "steps whose removal changes the answer, of all" : "win rate";
-  const chosen = example === state.example;
   const button = el(
     "button",
-    { type: "button", "data-id": example.id, "aria-current": chosen ? "true" : null },
+    { type: "button", "data-id": example.id, "aria-current": example === state.example ? "true" : null },
     el("span", { class: "rate", title: what }, rate),
     el("span", { class: "id" }, example.id),
-    el("span", { class: "start", dir: "auto", lang: run().language }, text.length > 160 ? `${text.slice(0, 160)}…` : text),
+    el("span", { class: "start", dir: "auto", lang: run().language }, short(text, 160)),
   );
   button.addEventListener("click", () => choose(example));
   return el("li", {}, button);
@@ -172,17 +184,22 @@ function drawExample() {
     box.replaceChildren(...chainParts(example, cell));
     return;
   }
-  const parts = [heading(example), facts(example)];
-  if (example.skip === null) parts.push(legend(example));
-  parts.push(...example.fields.map((field) => fieldText(example, field, cell)));
-  if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
-  else parts.push(strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name))));
-  box.replaceChildren(...parts);
+  const shade = example.skip === null ? [legend(example)] : [];
+  const texts = (fields) => fields.map((field) => fieldText(example, field, cell));
+  const numbers =
+    cell.error !== undefined
+      ? [el("p", { class: "missing" }, `No numbers: ${cell.error}.`)]
+      : [strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name)))];
+  // Many long passages would push the numbers of a claim out of sight.
+  const behind = ofClaims() ? example.fields.filter((field) => field.name === "answer" || field.units.some((unit) => unit >= 0)) : [];
+  const before = texts(example.fields.filter((field) => !behind.includes(field)));
+  const parts = behind.length ? [...before, ...numbers, el("h3", {}, "The answer and its passages"), ...shade, ...texts(behind)] : [...shade, ...before, ...numbers];
+  box.replaceChildren(heading(example), facts(example), ...parts);
 }
 
 function heading(example) {
   const anchor = el("a", { href: link(example), title: "link to this example" }, "link");
-  return el("h3", {}, ofChains() ? "Chain " : "Example ", el("bdi", {}, example.id), " ", anchor);
+  return el("h3", {}, ofChains() ? "Chain " : ofClaims() ? "Claim " : "Example ", el("bdi", {}, example.id), " ", anchor);
 }
 
 const FLAGS = {
@@ -190,26 +207,28 @@ const FLAGS = {
   negative_signal: "negative signal: the text lowers the score of this label",
   truncated: "the end of the text was cut off",
 };
+const CLAIM_FLAGS = {
+  weak_signal: "weak signal: the passages hardly change the score",
+  negative_signal: "negative signal: the passages lower the score",
+};
 
 function facts(example) {
-  const pairs = [
-    ["explained label", label(example.target)],
-    ["gold label", label(example.gold)],
-  ];
+  const pairs = ofClaims() ? [] : [["explained label", label(example.target)], ["gold label", label(example.gold)]];
   if (example.full !== null) {
-    pairs.push(["score of the whole text", chance(example.full)], ["of no text", chance(example.empty)]);
+    const names = ofClaims() ? [`${scoreName()}, all passages`, "closed book"] : ["score of the whole text", "of no text"];
+    pairs.push([names[0], shownScore(example.full)], [names[1], shownScore(example.empty)]);
   }
   const list = pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, el("bdi", {}, value))));
-  const flags = example.flags.map((flag) => el("li", {}, FLAGS[flag] ?? flag));
+  const flags = example.flags.map((flag) => el("li", {}, (ofClaims() && CLAIM_FLAGS[flag]) || (FLAGS[flag] ?? flag)));
   return el("div", {}, el("dl", { class: "facts" }, list), flags.length ? el("ul", { class: "flags" }, flags) : null);
 }
 
 function legend(example) {
   const values = example.vectors[controls.attribution.value] ?? [];
   const signed = values.some((value) => value < 0);
-  const parts = [el("span", { class: "unit", style: "--support: 60%" }, signed && !ofChains() ? "for the label" : "more important")];
+  const parts = [el("span", { class: "unit", style: "--support: 60%" }, signed && !ofChains() && !ofClaims() ? "for the label" : "more important")];
   if (signed) parts.push(el("span", { class: "unit against", style: "--against: 60%" }, "against it"));
-  parts.push(el("span", { class: "unit rationale" }, ofChains() ? "chosen steps" : "rationale"));
+  parts.push(el("span", { class: "unit rationale" }, chosen()));
   return el("p", { class: "legend" }, "Colour: ", parts);
 }
 
@@ -228,16 +247,18 @@ function fieldText(example, field, cell) {
   const human = field.human.length
     ? el("p", { class: "human" }, "Marked by people: ", field.human.map((text) => [el("q", { dir: "auto", lang: run().language }, text), " "]))
     : null;
-  return el("div", {}, name, el("p", { class: "text", dir: "auto", lang: run().language }, nodes), human);
+  return el("div", {}, name, el("p", { class: `text${ofClaims() ? " compact" : ""}`, dir: "auto", lang: run().language }, nodes), human);
 }
 
 function unitSpan(piece, value, largest, inside) {
   const strength = largest > 0 && value !== null ? Math.round((70 * Math.abs(value)) / largest) : 0;
   const side = value < 0 ? "against" : "support";
   const classes = ["unit", value < 0 ? "against" : "", inside ? "rationale" : ""].filter(Boolean).join(" ");
-  const title = `${number(value, 3)}${inside ? `, ${ofChains() ? "chosen" : "in the rationale"}` : ""}`;
+  const title = `${number(value, 3)}${inside ? `, ${ofChains() || ofClaims() ? "chosen" : "in the rationale"}` : ""}`;
   return el(inside ? "strong" : "span", { class: classes, style: `--${side}: ${strength}%`, title }, piece);
 }
+
+const short = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
 
 // The colours again, in numbers.
 function strongest(example) {
@@ -246,8 +267,8 @@ function strongest(example) {
   for (const field of example.fields) field.units.forEach((unit, index) => texts.set(unit, field.pieces[index]));
   const ranked = values.map((value, unit) => ({ value, unit })).filter(({ value }) => value !== null);
   ranked.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
-  const items = ranked.slice(0, 8).map(({ value, unit }) => el("li", {}, el("bdi", {}, texts.get(unit) ?? ""), ` ${number(value, 2)}`));
-  return el("details", { class: "strongest" }, el("summary", {}, `Strongest ${ofChains() ? "steps" : "units"}, in numbers`), el("ol", {}, items));
+  const items = ranked.slice(0, 8).map(({ value, unit }) => el("li", {}, el("bdi", {}, short(texts.get(unit) ?? "", 100)), ` ${number(value, 2)}`));
+  return el("details", { class: "strongest" }, el("summary", {}, `Strongest ${ofChains() ? "steps" : ofClaims() ? "passages" : "units"}, in numbers`), el("ol", {}, items));
 }
 
 // Half of the sets that tie are in the win rate, but nobody beat them.
@@ -277,13 +298,13 @@ function column(example, operator) {
     el(
       "dl",
       { class: "rows" },
-      counterfactual(example, `${ofChains() ? "chosen steps" : "rationale"} ${act(keeps)}`, row(cell.text), cell.score, "own"),
+      counterfactual(example, `${chosen()} ${act(keeps)}`, row(cell.text), cell.score, "own"),
       cell.random.map((text, index) => counterfactual(example, `random ${ofChains() ? "steps" : "set"} ${act(keeps)}`, row(text), null_[index], "")),
     ),
   );
 }
 
-const act = (keeps) => (!keeps ? "removed" : ofChains() ? "alone" : "kept");
+const act = (keeps) => (!keeps ? "removed" : ofChains() || ofClaims() ? "alone" : "kept");
 
 // A text that is written from the right stays so where its first word has become "<unk>".
 const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
@@ -291,7 +312,7 @@ const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\
 function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
   const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
-  return [el("dt", { class: kind }, name, " ", el("b", {}, ofChains() ? replied(score) : chance(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
+  return [el("dt", { class: kind }, name, " ", el("b", {}, ofChains() ? replied(score) : shownScore(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
 }
 
 // --- moving about -------------------------------------------------------------------------------------------------
@@ -331,7 +352,7 @@ const OF_EXPLANATIONS = ["anti", "disagree", "low", "high", "gap"];
 function offerChoices() {
   for (const select of [controls.filter, controls.sort]) {
     for (const option of select.options) {
-      const idle = (ofChains() && option.value === "weak_signal") || (!isExplained() && OF_EXPLANATIONS.includes(option.value));
+      const idle = (ofChains() && option.value === "weak_signal") || (ofClaims() && option.value === "wrong") || (!isExplained() && OF_EXPLANATIONS.includes(option.value));
       option.hidden = option.disabled = idle;
       if (idle && option.selected) select.selectedIndex = 0;
     }

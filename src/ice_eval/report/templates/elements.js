@@ -22,5 +22,11 @@ function chance(thousandths) {
   return percent(p, p > 0.99 || p < 0.01 ? 2 : p > 0.95 || p < 0.05 ? 1 : 0);
 }
 
+// Two decimals with a minus sign that is as wide as a digit.
+function decimal(thousandths) {
+  const value = Math.round(thousandths / 10) / 100;
+  return `${value < 0 ? "−" : ""}${Math.abs(value).toFixed(2)}`;
+}
+
 const number = (value, digits = 2) =>
   value === null ? "–" : `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(digits)}`;

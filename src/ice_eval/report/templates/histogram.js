@@ -20,8 +20,8 @@ function histogram(scores, own, keeps) {
     return svg("rect", { class: "bar", x: 8 + index * wide + 0.5, y: 76 - tall, width: wide - 1, height: tall });
   });
   const described =
-    `Scores of ${scores.length} random sets, from ${chance(Math.min(...scores))} to ${chance(Math.max(...scores))}; ` +
-    `the rationale: ${chance(own)}.`;
+    `Scores of ${scores.length} random sets, from ${shownScore(Math.min(...scores))} to ${shownScore(Math.max(...scores))}; ` +
+    `the ${chosen()}: ${shownScore(own)}.`;
   const picture = svg(
     "svg",
     { class: "null", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": described },
@@ -32,14 +32,26 @@ function histogram(scores, own, keeps) {
     svg("path", { class: "own", d: `M${x(own) - 5} 2h10l-5 8z` }),
   );
   const better = keeps ? "further right is better" : "further left is better";
-  return el("figure", { class: "null" }, picture, el("figcaption", {}, `score of the label; ▼ the rationale, bars the random sets; ${better}`));
+  return el("figure", { class: "null" }, picture, el("figcaption", {}, `${scoreName()}; ▼ the ${chosen()}, bars the random sets; ${better}`));
 }
 
 // Ticks that have room; where none falls inside, the two ends.
 function ticks(low, high, x) {
+  if (ofClaims()) return drawnTicks(evenTicks(low, high), x);
   let shown = TICKS.map((p) => ({ at: 1000 * Math.log(p / (1 - p)), text: percent(p, p === 0.9999 || p === 0.0001 ? 2 : p > 0.99 || p < 0.01 ? 1 : 0) }));
   shown = shown.filter(({ at }) => at > low && at < high);
-  if (shown.length < 2) shown = [low + 0.06 * (high - low), high - 0.06 * (high - low)].map((at) => ({ at, text: chance(at) }));
+  if (shown.length < 2) shown = [low + 0.06 * (high - low), high - 0.06 * (high - low)].map((at) => ({ at, text: shownScore(at) }));
+  return drawnTicks(shown, x);
+}
+
+// Round numbers on a scale of log-probabilities.
+function evenTicks(low, high) {
+  const step = [20, 50, 100, 200, 500, 1000, 2000, 5000].find((each) => (high - low) / each <= 6) ?? 10000;
+  const count = Math.floor(high / step) - Math.ceil(low / step) + 1;
+  return Array.from({ length: count }, (_, index) => (Math.ceil(low / step) + index) * step).map((at) => ({ at, text: decimal(at) }));
+}
+
+function drawnTicks(shown, x) {
   let last = -Infinity;
   const marks = [];
   for (const { at, text } of shown) {

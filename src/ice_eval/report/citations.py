@@ -1,0 +1,266 @@
+"""Cited answers in reports: the headline, tables, notes, and answers with a word for every claim."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from ice_eval.rationales import DYNAMIC
+from ice_eval.records import PASSAGE_FIELD
+from ice_eval.report.example import shortened
+from ice_eval.results import ExampleView, InputRow, RunFolder, Summary
+from ice_eval.results.citations import CARRIES, CITED, LEVEL
+from ice_eval.results.ledger import WEAK_SIGNAL
+from ice_eval.results.records import CarriedLine, CitationSummary, ClaimLine, ClaimWord
+from ice_eval.results.view import ANSWER, CLAIM, QUESTION, ShownPassage, passages_named, passages_of
+from ice_eval.table import EMPTY, Column, Table, estimate, naming, percent, table_of, written
+
+MOST_ANSWERS = 25
+"""Answers of a run that the page draws."""
+NOT_TESTED = "not tested"
+_LONGEST = 300
+"""Characters of a passage that the page shows beside a claim."""
+_FEWEST_SETS = math.ceil(1 / LEVEL) - 1
+"""Other sets from which on the p-value of one claim can be small enough."""
+MEANINGS: Mapping[ClaimWord, str] = {
+    "faithful": "its citations beat random passages in the claim's own test.",
+    "uncited but used": "other passages carry it, and those that it cites do not.",
+    "post-rationalised": "its citations are no better than random passages, and it is as probable without them.",
+    "parametric": "passages add next to nothing: it is as probable, or improbable, without any of them.",
+    "undetermined": "none of these can be said, often because there are too few other sets of passages.",
+}
+_SCORES = (
+    "Scores are mean log-probabilities of the tokens of a claim, behind the question, the passages and the answer up "
+    f"to it. Passages carry a claim if, alone, they preserve {100 * CARRIES:g} % or more of what all passages add. "
+    f"Claims to which all of them add less than {WEAK_SIGNAL:g} per token are parametric, and are not counted there."
+)
+_WORDS = (
+    "Words. " + " ".join(f"{word}: {meaning}" for word, meaning in MEANINGS.items()),
+    f"A single claim is tested only where it has at least {_FEWEST_SETS} other sets of passages: with fewer, no "
+    f"p-value is {LEVEL:g} or less. “uncited but used” is an estimate, not a test.",
+)
+_AUTHOR = (
+    "Answers that another model wrote are scored, not written, by this one: the words say what this model uses, not "
+    "what the author of the answer used."
+)
+_NO_WORDS = (
+    f"Claims have no words here: these need the attribution `{CITED}` and the direction sufficiency, which keeps the "
+    "cited passages alone."
+)
+
+
+def numbered(summaries: Sequence[Summary]) -> list[tuple[str, CitationSummary]]:
+    """Return the summary of each run about cited answers, with the number of the run where there are several."""
+    runs = [(str(i) if len(summaries) > 1 else "", summary.citations) for i, summary in enumerate(summaries, start=1)]
+    return [(run, content) for run, content in runs if content is not None]
+
+
+def headlines(summaries: Sequence[Summary]) -> list[str]:
+    """Return the headline of each run about cited answers, with the number of the run where there are several."""
+    return [(f"Run {run}: " if run else "") + headline(content) for run, content in numbered(summaries)]
+
+
+def headline(content: CitationSummary) -> str:
+    """Return in plain words how many citations carry their claim, and how many claims need no passage."""
+    line = leading(content)
+    if line is None:
+        return "No passages were kept alone, so the run does not say which of them carry a claim."
+    if line.carried is None:
+        said = "No claim could be evaluated."
+        if content.n_claims:
+            said = "Passages add next to nothing to any claim, so that no citation can carry one."
+    else:
+        random = f"random passages of the same number: {_whole(line.carried_random)}"
+        limits = "" if line.carried_ci is None else f" [{', '.join(f'{100 * each:.0f}' for each in line.carried_ci)}]"
+        said = f"Where passages matter, {_whole(line.carried)} {_subject(line)}{limits}; {random}."
+    for each in content.words:
+        if each.word == "parametric":
+            why = "the model gives them the same probability without any passage"
+            said += f" {_whole(each.share)} of claims are parametric: {why}." if each.n else " No claim is parametric."
+    return said
+
+
+def leading(content: CitationSummary) -> CarriedLine | None:
+    """Return the line of the headline: the citations under the first operator, or else the first other attribution."""
+    lines = [line for line in content.carried if line.operator == content.operator]
+    order = {CITED: 0, "random": 2}
+    return min(lines, key=lambda line: order.get(line.attribution, 1), default=None)
+
+
+def _subject(line: CarriedLine) -> str:
+    if line.attribution == CITED:
+        return "of citations carry their claim"
+    if line.k is None or line.k == DYNAMIC:
+        return f"of claims are carried by the passages that {line.attribution} marks"
+    return f"of claims are carried by the top {100 * line.k:g} % of passages by {line.attribution}"
+
+
+def _whole(value: float | None) -> str:
+    return EMPTY if value is None else f"{100 * value:.0f} %"
+
+
+def words_table(*summaries: Summary) -> Table:
+    """Return the share of claims with each word."""
+    found = [(run, line) for run, content in numbered(summaries) for line in content.words]
+    word = Column("word", "word", "text", word=lambda line: line.word)
+    columns = (word, *naming("n"), *estimate("share", "share", "percent"))
+    return table_of("Words of single claims", [line for _, line in found], columns, runs=[run for run, _ in found])
+
+
+def citation_tables(*summaries: Summary) -> list[Table]:
+    """Return all tables about cited answers that have a row; runs of other kinds have none."""
+    found = [(run, line) for run, content in numbered(summaries) for line in content.carried if line.n]
+    columns = (
+        *naming("attribution", "operator", "k", "n"),
+        *estimate("carried", "carried", "percent"),
+        Column("carried_random", "random", "percent"),
+    )
+    carried = table_of("Carried claims", [line for _, line in found], columns, runs=[run for run, _ in found])
+    return [table for table in (words_table(*summaries), carried) if table.rows]
+
+
+def carried_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
+    """Return the carried claims of a run and of others, by their letters, wherever both have a line."""
+    second = next(iter(others)) if len(others) == 1 else "other"
+    lines = list[dict[str, Any]]()
+    for letter, other in others.items():
+        theirs = other.citations.carried if other.citations else ()
+        known = {(line.attribution, line.operator, line.k): line for line in theirs}
+        for line in first.citations.carried if first.citations else ():
+            match = known.get((line.attribution, line.operator, line.k))
+            if match is not None:
+                named = {"run": letter, "attribution": line.attribution, "operator": line.operator, "k": line.k}
+                lines.append({**named, "n": f"{line.n}, {match.n}", "A": line, second: match})
+    columns = (*naming("run", "attribution", "operator", "k", "n"), *_of_run("A"), *_of_run(second))
+    return table_of("Carried claims", lines, columns)
+
+
+def _of_run(name: str) -> tuple[Column, ...]:
+    return (
+        Column(name, f"carried {name}", "percent", get=lambda line: line[name].carried),
+        Column(name, f"95 % CI {name}", "percent interval", get=lambda line: line[name].carried_ci),
+        Column(name, f"random {name}", "percent", get=lambda line: line[name].carried_random),
+    )
+
+
+def citation_notes(*summaries: Summary) -> list[str]:
+    """Return sentences about the cited answers of some runs, each once; runs of other kinds have none."""
+    found, runs = list[str](), numbered(summaries)
+    for run, content in runs:
+        found += [(f"Run {run}: " if run else "") + note for note in _about_claims(content)]
+    words = _WORDS if any(content.words for _, content in runs) else ()
+    return list(dict.fromkeys([*found, *((_SCORES, *words, _AUTHOR) if runs else ())]))
+
+
+def _about_claims(content: CitationSummary) -> Iterator[str]:
+    if content.n_claims:
+        yield f"{content.n_claims} claims of {content.n_answers} answers have a word, under {content.operator}."
+    else:
+        yield "No claim could be evaluated." if content.claims else _NO_WORDS
+    reasons = Counter(claim.reason for claim in content.claims if claim.word is None)
+    for reason, count in (reasons if content.claims else Counter(content.skipped)).most_common():
+        yield f"{'1 claim was' if count == 1 else f'{count} claims were'} not tested: {reason}."
+
+
+def claim_scores(line: ClaimLine) -> list[tuple[str, str, str]]:
+    """Return the scores of a claim, per token and in sum, each with the passages that it was scored with."""
+    scores = {
+        "all passages": line.score_full,
+        "closed book": line.score_empty,
+        "cited alone": line.score_kept,
+        "without cited": line.score_removed,
+    }
+    counts = line.n_tokens
+    return [
+        (name, _score(value), _score(None if value is None or counts is None else value * counts))
+        for name, value in scores.items()
+    ]
+
+
+def _score(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:z.2f}".replace("-", "−")
+
+
+def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
+    """Return sentences on the test of a claim and on the best set of other passages; none for one without numbers."""
+    if line.win_rate is None or line.p_value is None:
+        return []
+    rate = f"{_whole(line.win_rate)} of {line.n_sets} random {'set' if line.n_sets == 1 else 'sets'}"
+    found = [f"Its citations win against {rate}, ties counted half (p = {written(line.p_value, 'p-value')})."]
+    if line.preserved is not None:
+        found.append(f"Alone they preserve {percent(line.preserved)} of what all passages add.")
+    if line.other_preserved is not None:
+        named = f"{'passage' if len(line.other) == 1 else 'passages'} {passages_named(example, line.other)}"
+        found.append(f"The best other set ({named}) preserves {percent(line.other_preserved)}.")
+    return found
+
+
+def claim_lines(view: ExampleView) -> Iterator[Text]:
+    """Yield the word of a claim, its scores and its test, for the terminal."""
+    yield Text("scores: mean log-probability of the claim's tokens")
+    line = view.claim
+    if line is None:
+        return
+    yield Text(f"word: {line.word or NOT_TESTED} ({line.reason})", style="bold")
+    yield Text(f"cites: {passages_named(view.example, line.cites) or 'none'}")
+    for name, mean, total in claim_scores(line):
+        yield Text(f"  {name:<14} {mean:>8} per token {total:>9} in sum")
+    yield from map(Text, claim_test(line, view.example))
+
+
+class ShownClaim(NamedTuple):
+    """A claim in its answer."""
+
+    line: ClaimLine
+    word: str
+    scores: list[tuple[str, str, str]]
+    test: list[str]
+    cited: list[ShownPassage]
+    notes: dict[str, str]
+    """Further fields of the data, as an expert's judgement of support."""
+
+
+class ShownAnswer(NamedTuple):
+    """An answer as running text."""
+
+    id: str
+    question: str
+    pieces: list[tuple[str, ShownClaim | None]]
+    """Text in order: claims, and what is between them."""
+
+
+def shown_answers(folder: RunFolder, content: CitationSummary, *, most: int = MOST_ANSWERS) -> list[ShownAnswer]:
+    """Return the first answers of a run with their claims."""
+    lines = {line.example_id: line for line in content.claims}
+    groups: dict[str, list[InputRow]] = {}
+    for part in folder.parts() if lines else ():
+        for row in folder.inputs(part):
+            name = row.example_id.rpartition("#")[0] if row.group is None else row.group
+            if name in groups or len(groups) < most:
+                groups.setdefault(name, []).append(row)
+    return [_answer(group, rows, lines) for group, rows in groups.items()]
+
+
+def _answer(name: str, rows: Sequence[InputRow], lines: Mapping[str, ClaimLine]) -> ShownAnswer:
+    text, end, pieces = rows[0].fields.get(ANSWER, ""), 0, list[tuple[str, ShownClaim | None]]()
+    for row in rows:
+        claim = row.fields.get(CLAIM, "")
+        start = text.find(claim, end)
+        if start >= 0:
+            pieces.append((text[end:start], None))
+            end = start + len(claim)
+        pieces.append((claim, _claim(row, lines[row.example_id])))
+    return ShownAnswer(name, rows[0].fields.get(QUESTION, ""), [*pieces, (text[end:], None)])
+
+
+def _claim(row: InputRow, line: ClaimLine) -> ShownClaim:
+    cited = [each._replace(text=shortened(each.text, _LONGEST)) for each in passages_of(row, line.cites)]
+    notes = {name: shortened(text, _LONGEST) for name, text in row.fields.items() if not _is_own(name)}
+    scores = [] if line.score_full is None else claim_scores(line)
+    return ShownClaim(line, line.word or NOT_TESTED, scores, claim_test(line, row), cited, notes)
+
+
+def _is_own(name: str) -> bool:
+    return name in (QUESTION, ANSWER, CLAIM) or name.startswith(PASSAGE_FIELD)
