@@ -16,6 +16,7 @@ from ice_eval.interop import formats
 from ice_eval.models import SUITE, models
 from ice_eval.operators import operators
 from ice_eval.report.sentences import FLAGS
+from ice_eval.subjects.context import CitationTask
 from ice_eval.tasks import STANDARD, HubData, Task, named_task, tasks
 
 ROOT = Path(__file__).parent.parent
@@ -81,6 +82,9 @@ def rows_of_tasks():
 def test_the_page_of_tasks_has_every_task_and_prompt(rows_of_tasks):
     for name in set(tasks.names()) - {"demo"}:
         task, [line, *prompts] = named_task(name), rows_of_tasks[name]
+        if isinstance(task, CitationTask):
+            assert "passages" in line
+            continue
         if not isinstance(task, Task):
             assert task.data.path in line and task.data.split in line
             continue

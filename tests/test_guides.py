@@ -10,7 +10,7 @@ from tests.small_grids import content, write_reviews
 
 import ice_eval as ice
 
-PLAYED = {"concepts.md", "quickstart.md"}
+PLAYED = {"citations.md", "concepts.md", "quickstart.md"}
 """Run whole, as the tutorials and the pages on extending are."""
 ELSEWHERE = {
     "architecture.md": "tests/test_architecture.py runs it",

@@ -49,6 +49,11 @@ def test_the_quick_start():
     play("quickstart.md")
 
 
+def test_the_page_of_citations():
+    names = play("citations.md")
+    assert names["words"]["tower#1"] == "undetermined" and Path("cited/report.html").exists()
+
+
 def test_the_readme():
     names = play("../README.md", changes=[("smollm2", "toy")], missing={"shap"})
     assert set(names["run"].summary()["attribution"]) == {"mine", "longest words", "gradient"}

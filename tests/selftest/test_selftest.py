@@ -336,3 +336,14 @@ def test_a_win_rate_that_counts_the_stopping_set_is_found(monkeypatch):
     # Intervals follow the win rates, so that verdicts suffer too; p-values do not.
     names = ("mean win rate", "verdict on a data set of 25 is not random")
     assert found == {(name, "random, sequential") for name in names}
+
+
+def test_citations_are_checked():
+    found = run(Sizes(citations=100))
+    assert found.ok and len(found.checks) == 22
+    assert {check.about.attribution for check in found.checks} == {"random citations", "planted citations"}
+
+
+def test_a_reader_that_ignores_passages_fails(monkeypatch):
+    monkeypatch.setattr("ice_eval.models.toy.ToyReader._score", lambda *args: -1.0)
+    assert {check.about.attribution for check in run(Sizes(citations=25)).failed} == {"planted citations"}

@@ -31,6 +31,9 @@ DETECTED = 0.05
 POWER = 0.9
 """Share of data sets in which the plain truth must be detected."""
 
+WINS = 0.95
+"""Win rate of an explanation that names the source."""
+
 _N_DRAWS, _N_BINS, _N_SETS = 999, 20, 8
 _ROUND_OFF = 1e-12
 
@@ -100,6 +103,12 @@ def measured(name: str, about: About, hits: Hits, expected: str) -> Check:
     low, high = map(float, binomtest(int(hits.sum()), hits.size).proportion_ci(0.95, method="exact"))
     observed = float(hits.mean())
     return Check(name=name, about=about, observed=observed, low=low, high=high, bound=expected, n=hits.size)
+
+
+def wins(trial: Trials) -> Check:
+    """Check that an explanation which names the source of a text beats nearly every other set."""
+    hits = trial.win_rate >= WINS
+    return _guaranteed(f"win rates of {WINS:.0%} or more", trial.about, hits, POWER, worse="less")
 
 
 def _guaranteed(name: str, about: About, hits: Hits, limit: float, *, worse: Literal["greater", "less"]) -> Check:

@@ -13,6 +13,7 @@ from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.rationales import set_size
 from ice_eval.records import Encoded, PerUnit
 from ice_eval.seeding import rng_for
+from ice_eval.subjects.context import CitationTask
 from ice_eval.tasks import Records, Task
 
 PROMPT = "Review: {text}\nSentiment:"
@@ -171,3 +172,23 @@ def _transformer(tokenizer: Any, contributions: Mapping[str, float]) -> Any:
     for label, sign in zip(LABEL_WORDS.values(), (-1.0, 1.0), strict=True):
         head[tokenizer.convert_tokens_to_ids(label.strip()), _MEAN] = sign * _GAIN
     return model
+
+
+_N_PASSAGES, _PASSAGE_WORDS, _CLAIM_WORDS = 24, 3, 10
+
+
+def cited_answers(n: int, *, seed: int, planted: bool) -> CitationTask:
+    """Return answers of one claim each, copied from a passage that it cites if `planted`, and cites at random if not.
+
+    Passages share words with each other and with random claims, so that sets of them differ in what they preserve.
+    """
+    rng, rows = rng_for(seed, "selftest-citations", int(planted)), []
+    for number in range(n):
+        texts = [rng.choice(NEUTRAL, _PASSAGE_WORDS, replace=False).tolist() for _ in range(_N_PASSAGES)]
+        cited, words = int(rng.integers(_N_PASSAGES)), rng.choice(NEUTRAL, _CLAIM_WORDS, replace=False).tolist()
+        if planted:
+            words = texts[cited] = [f"{word}{number}" for word in texts[cited]]
+        passages = [f"{' '.join(text)}." for text in texts]
+        said = f"Stated {' '.join(words)} [{cited + 1}]."
+        rows.append({"id": f"a{number}", "question": "Why?", "passages": passages, "answer": said})
+    return CitationTask(data=Records(rows), name="selftest-citations")

@@ -11,16 +11,19 @@ import numpy as np
 
 from ice_eval import pipeline
 from ice_eval.attributions import Attribution, attributions
+from ice_eval.models.toy import ToyReader
 from ice_eval.nulls import SIZE
 from ice_eval.nulls import nulls as null_registry
 from ice_eval.operators import operators as operator_registry
+from ice_eval.results import RunFolder
 from ice_eval.results.summary import outcomes_by_configuration
 from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
 from ice_eval.selftest.checks import About, Check, Trials
-from ice_eval.selftest.known import SHARE, KnownModel, planted, toy
+from ice_eval.selftest.known import SHARE, KnownModel, cited_answers, planted, toy
 from ice_eval.selftest.simulated import simulated
 from ice_eval.settings import run_config
+from ice_eval.subjects.context.subject import CITED, ContextSubject
 
 DIRECTIONS = ("sufficiency", "necessity")
 M = 19
@@ -48,13 +51,16 @@ class Sizes:
     matched: int = 0
     sequential: int = 0
     simulated: int = 0
+    citations: int = 0
 
 
 FULL = Sizes(
-    random=800, truth=200, weakened=300, mixture=600, covered=400, matched=400, sequential=400, simulated=400
+    random=800, truth=200, weakened=300, mixture=600, covered=400, matched=400, sequential=400, simulated=400,
+    citations=400,
 )  # fmt: skip
 QUICK = Sizes(
-    random=200, truth=100, weakened=50, mixture=200, covered=100, matched=100, sequential=60, simulated=60
+    random=200, truth=100, weakened=50, mixture=200, covered=100, matched=100, sequential=60, simulated=60,
+    citations=100,
 )  # fmt: skip
 
 
@@ -120,6 +126,9 @@ def selftest(
         for known in models:
             bench = _Bench(known, names, sizes, seed, Path(folder) / known.name, say)
             found += bench.checks()
+        if sizes.citations:
+            say(f"toy-reader: citations, {sizes.citations} claims …")
+            found += _citations(sizes.citations, seed, Path(folder))
     return Report(tuple(found), seed, tuple(skipped), time.monotonic() - started)
 
 
@@ -217,19 +226,46 @@ class _Bench:
             run = pipeline.finish(
                 pipeline.score(config, model=model, subject=subject, examples=examples, attributions=methods, out=out)
             )
-            sequential = config.adaptive == "examples"
-            for cell, outcomes in outcomes_by_configuration(run, run.manifest().config).items():
-                # A rationale may be alone in its class; nothing else may go wrong with these texts.
-                assert cell.null != SIZE or not outcomes.errors, outcomes.errors
-                null = "" if cell.null == SIZE else f", null of {cell.null}"
-                label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
-                about = About(self.known.name, cell.operator, cell.direction, label)
-                used = outcomes.select(outcomes.sound)
-                columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
-                m_used = used.column("m").astype(np.int64)
-                found[about] = Trials(about, **columns, m=m_used, families=used.families.rates(), sequential=sequential)
+            found |= _trials(run, self.known.name)
         return found
 
     def _rng(self, purpose: str) -> np.random.Generator:
         # The same draws for every configuration: where two agree on every example, so do their checks.
         return rng_for(self.seed, "selftest", self.known.name, purpose)
+
+
+def _trials(run: RunFolder, model: str) -> dict[About, Trials]:
+    """Return the outcomes of a finished run, by configuration."""
+    config, found = run.manifest().config, dict[About, Trials]()
+    sequential = config.adaptive == "examples"
+    for cell, outcomes in outcomes_by_configuration(run, config).items():
+        # A rationale may be alone in its class; nothing else may go wrong with these texts.
+        assert cell.null != SIZE or not outcomes.errors, outcomes.errors
+        null = "" if cell.null == SIZE else f", null of {cell.null}"
+        label = f"{cell.attribution}{null}{', sequential' if sequential else ''}"
+        about = About(model, cell.operator, cell.direction, label)
+        used = outcomes.select(outcomes.sound)
+        columns = {name: used.column(name) for name in ("p_value", "p_lower", "win_rate", "tie_rate")}
+        m_used = used.column("m").astype(np.int64)
+        found[about] = Trials(about, **columns, m=m_used, families=used.families.rates(), sequential=sequential)
+    return found
+
+
+def _citations(n: int, seed: int, folder: Path) -> Iterator[Check]:
+    """Check that random citations win half of the time at the level of their tests, and planted ones nearly always."""
+    for kind in (RANDOM, "planted"):
+        task = cited_answers(n, seed=seed, planted=kind != RANDOM)
+        subject, methods = ContextSubject(task, task.answers()), {CITED: attributions.get(CITED)()}
+        config = run_config({"attributions": CITED, "operators": "delete", "n": n, "m": M, "seed": seed}, "context")
+        scored = pipeline.score(
+            config,
+            model=ToyReader(),
+            subject=subject,
+            examples=subject.examples,
+            attributions=methods,
+            out=folder / f"citations-{kind}",
+        )
+        for trial in _trials(pipeline.finish(scored), "toy-reader").values():
+            trial = replace(trial, about=replace(trial.about, attribution=f"{kind} citations"))
+            rng = rng_for(seed, "selftest", "citations", kind)
+            yield from checks.calibration(trial, rng=rng) if kind == RANDOM else [checks.wins(trial)]
