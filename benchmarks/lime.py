@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import ice_eval as ice
-from ice_eval.attributions.lime import Lime
+from ice_eval.attributions.surrogates import Lime
 from ice_eval.encoding import encode
 from ice_eval.models import Labels
 from ice_eval.records import Encoded

@@ -8,10 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ice_eval.attributions._base import Attribution, attribution
-from ice_eval.attributions._lens import Lens, PerRow
-from ice_eval.attributions.perturbation import Perturbation, all_fit, all_masks, check_samples
-from ice_eval.errors import ConfigError
-from ice_eval.records import Encoded, KeepMasks, PerUnit, Unit
+from ice_eval.attributions._lens import Lens
+from ice_eval.records import Encoded, PerUnit, Unit
 from ice_eval.words import word_spans
 
 _PASSAGES: tuple[Unit, ...] = ("sentence", "passage")
@@ -76,38 +74,3 @@ class BM25(Attribution):
 def _words(text: str) -> list[str]:
     words = (text[start:end].casefold() for start, end in word_spans(text))
     return [word for word in words if any(map(str.isalnum, word))]
-
-
-@attribution("context-cite", needs={"values"})
-@dataclass(frozen=True, kw_only=True)
-class ContextCite(Perturbation):
-    """Weights of a sparse linear model of the claim's log-probability (ContextCite; Cohen-Wang et al., 2024).
-
-    Every probe keeps each unit with probability one half. The regression is a LASSO on standardised columns. Where
-    there are no more sets than probes, all are probed.
-    """
-
-    units: ClassVar[tuple[Unit, ...]] = ("token", "word", "sentence", "passage")
-    n_samples: int = 64
-    """Probes of an example."""
-    alpha: float = 0.01
-    """Weight of the penalty."""
-
-    def __post_init__(self) -> None:
-        check_samples(self.n_samples, least=2)
-        if not 0 < self.alpha < np.inf:
-            raise ConfigError(f"context-cite: alpha = {self.alpha}; a positive number is needed.")
-
-    def n_probes(self, n_units: int) -> int:
-        return 2**n_units if all_fit(n_units, self.n_samples) else self.n_samples
-
-    def masks(self, n_units: int, rng: np.random.Generator) -> KeepMasks:
-        return all_masks(n_units) if all_fit(n_units, self.n_samples) else rng.random((self.n_samples, n_units)) < 0.5
-
-    def credit(self, masks: KeepMasks, values: PerRow) -> PerUnit:
-        from sklearn.linear_model import Lasso
-
-        spread = masks.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        columns = (masks - masks.mean(axis=0)) / scale
-        return np.asarray(Lasso(alpha=self.alpha).fit(columns, values).coef_ / scale, dtype=np.float64)
