@@ -1,4 +1,4 @@
-"""Surrogates: linear models of the score, fitted to probes that keep some of the units. LIME, KernelSHAP, ContextCite."""
+"""Surrogates: linear models of the score, fitted to probes that keep some units. LIME, KernelSHAP and ContextCite."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
