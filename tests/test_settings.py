@@ -17,6 +17,7 @@ from ice_eval.settings import (
     BATCHING,
     CHAIN,
     CHAT,
+    CONTEXT,
     EXECUTION,
     LOADING,
     REQUIRED,
@@ -31,7 +32,7 @@ from ice_eval.settings import (
     run_config,
 )
 
-OF_PYTHON = (*CHAT, *RUN, *CHAIN, *LOADING, *BATCHING, *EXECUTION)
+OF_PYTHON = (*CHAT, *RUN, *CONTEXT, *CHAIN, *LOADING, *BATCHING, *EXECUTION)
 PLAIN = {"text": str, "count": int, "number": float, "flag": bool}
 RICHER = {"attributions", "device_map", "max_memory", "responses", "temperature"}
 """Arguments that take more in Python than a name or several."""

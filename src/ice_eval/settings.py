@@ -269,6 +269,12 @@ CHAIN = (
         help="Show a solved problem before every question: small models need it.",
     ),
 )  # fmt: skip
+CONTEXT = (
+    Setting(
+        name="whole_answer", default=False, panel=WHAT, kind="flag", subjects=("context",),
+        help="Test each cited answer as one claim, with all of its citations.",
+    ),
+)  # fmt: skip
 SUBJECT = (
     Setting(
         name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_ALL,
@@ -409,7 +415,7 @@ SERVING = (
 )  # fmt: skip
 
 SETTINGS: Mapping[str, Setting] = {
-    each.name: each for each in (*SUBJECT, *CHAT, *RUN, *CHAIN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
+    each.name: each for each in (*SUBJECT, *CHAT, *RUN, *CONTEXT, *CHAIN, *LOADING, *BATCHING, *EXECUTION, *SERVING)
 }
 """Name -> setting, in the order of help."""
 ADDABLE = tuple(each.name for each in RUN if each.role == "adds" and each.kind in ("names", "shares"))

@@ -118,6 +118,7 @@ def evaluate(
     hints: Hint | Sequence[Hint] = (),
     levels: bool = False,
     worked_example: bool = False,
+    whole_answer: bool = False,
     device: str = "auto",
     dtype: str = "auto",
     device_map: DeviceMap | None = None,
@@ -223,7 +224,7 @@ def plan(
     protocol: ProtocolName = "default", responses: str | Path | None = None, repeats: int = 3,
     temperature: float | Literal["server"] = 0.0, max_tokens: int = 1024, answer_tokens: int = 128,
     chain_from: ChainFrom = "auto", answer_step: AnswerStep = "drop", poses: Pose | Sequence[Pose] = "user",
-    hints: Hint | Sequence[Hint] = (), levels: bool = False, worked_example: bool = False,
+    hints: Hint | Sequence[Hint] = (), levels: bool = False, worked_example: bool = False, whole_answer: bool = False,
     device: str = "auto", dtype: str = "auto", device_map: DeviceMap | None = None,
     max_memory: MaxMemory | None = None, load_in: str | None = None, token_budget: int | None = None,
     executor: str = "local", address: str | None = None, gpus_per_worker: float | None = None,
@@ -318,7 +319,9 @@ def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = Non
         examples = subject.examples
     elif isinstance(task, CitationTask):
         answers = task.answers() if written is None else written
-        subject = ContextSubject(task, answers, needs_citations=CITED in config.attributions)
+        subject = ContextSubject(
+            task, answers, needs_citations=CITED in config.attributions, whole=given["whole_answer"]
+        )
         examples = [] if subject.unwritten else subject.examples[: config.n]
     else:
         assert isinstance(task, Task)

@@ -147,6 +147,7 @@ def command(manifest: Manifest) -> str | None:
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]
     pairs += [("--chat",)] if identity.get("chat") else []
+    pairs += [("--whole-answer",)] if identity.get("whole_answer") else []
     pairs += [("--system", str(identity["system"]))] if identity.get("system") else []
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 

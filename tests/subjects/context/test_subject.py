@@ -76,6 +76,15 @@ def test_sentences_are_units_too_and_citations_cover_all_of_a_passage(answers):
     assert [claim.word for claim in found.claims[:3]] == list(TRUTH[:3])
 
 
+def test_a_whole_answer_may_be_one_claim(answers):
+    found = run(answers, whole_answer=True, k=0.3)
+    claims = found.folder.summary().citations.claims
+    assert [claim.example_id for claim in claims] == [f"q{number}#1" for number in range(6)]
+    assert claims[0].cites == (1, 3, 5, 6, 9, 19) and claims[0].n_tokens == 39
+    with pytest.raises(ConfigError, match="--whole-answer is about cited answers"):
+        ice.evaluate("toy", "demo", whole_answer=True)
+
+
 def test_few_passages_give_no_word_that_needs_a_test(answers):
     few = [{**row, "passages": row["passages"][:10]} for row in answers]
     for row in few:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import regex
@@ -48,6 +48,16 @@ class CitedAnswer:
     """In their order; they do not overlap."""
     problems: tuple[str, ...] = ()
     """Claims and citations that could not be used, one message each: they are counted."""
+
+
+def as_one_claim(answer: CitedAnswer) -> CitedAnswer:
+    """Return an answer whose claims are one, with the citations of all."""
+    if len(answer.claims) < 2:
+        return answer
+    first, last = answer.claims[0], answer.claims[-1]
+    cites = tuple(sorted({index for claim in answer.claims for index in claim.cites}))
+    marks = tuple(mark for claim in answer.claims for mark in claim.marks)
+    return replace(answer, claims=(Claim(first.start, last.end, cites, marks),))
 
 
 @dataclass(frozen=True)

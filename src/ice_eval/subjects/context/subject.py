@@ -24,7 +24,7 @@ from ice_eval.results.citations import CITED as CITED
 from ice_eval.results.folder import ANSWERS as ANSWERS
 from ice_eval.results.view import ANSWER, CLAIM, QUESTION
 from ice_eval.settings import RunConfig
-from ice_eval.subjects.context.answers import CitedAnswer, Claim
+from ice_eval.subjects.context.answers import CitedAnswer, Claim, as_one_claim
 from ice_eval.subjects.context.judged import JudgedModel
 from ice_eval.subjects.context.readers import with_answer
 from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of
@@ -42,6 +42,8 @@ class ContextSubject(Subject):
     answers: Sequence[CitedAnswer]
     needs_citations: bool = True
     """True if claims that cite nothing are left out."""
+    whole: bool = False
+    """True if an answer is one claim."""
     _too_long: dict[str, str] = field(default_factory=dict)
     """Example id -> the reason why it does not fit into the model, or is not stated by it."""
 
@@ -91,9 +93,14 @@ class ContextSubject(Subject):
         return not _answers_again(model) and (model.chats if self.task.chat is None else self.task.chat)
 
     @cached_property
+    def _every_claim(self) -> list[tuple[str, CitedAnswer, Claim]]:
+        return claims_of([as_one_claim(answer) for answer in self.answers] if self.whole else self.answers)
+
+    @cached_property
     def _claims(self) -> dict[str, tuple[CitedAnswer, Claim]]:
-        every = ((name, (answer, claim)) for name, answer, claim in claims_of(self.answers))
-        return {name: each for name, each in every if each[1].cites or not self.needs_citations}
+        """The claims that are evaluated, by the ids of their examples."""
+        every = self._every_claim
+        return {name: (answer, claim) for name, answer, claim in every if claim.cites or not self.needs_citations}
 
     @cached_property
     def examples(self) -> list[Example]:
@@ -105,9 +112,13 @@ class ContextSubject(Subject):
 
     def identity(self) -> dict[str, Any]:
         task = self.task
-        prompt = content_hash([task.prompt, task.passage])
-        return {"task": task.name, "task_version": task.version, "chat": task.chat, "system": task.system} | {
-            "prompt": prompt
+        return {
+            "task": task.name,
+            "task_version": task.version,
+            "chat": task.chat,
+            "system": task.system,
+            "prompt": content_hash([task.prompt, task.passage]),
+            "whole_answer": self.whole,
         }
 
     def labels(self, model: Model, config: RunConfig) -> Labels:
@@ -117,8 +128,7 @@ class ContextSubject(Subject):
         return {"prompt": self.task.prompt.replace("{passages}", self.task.passage), "explained": ("passages",)}
 
     def notes(self, examples: Sequence[Example]) -> list[str]:
-        n_claims = sum(len(answer.claims) for answer in self.answers)
-        found = []
+        n_claims, found = len(self._every_claim), list[str]()
         if len(self._claims) < n_claims:
             found.append(f"{n_claims - len(self._claims)} of {n_claims} claims cite nothing and are not evaluated.")
         problems = [f"{answer.id}: {problem}" for answer in self.answers for problem in answer.problems]
