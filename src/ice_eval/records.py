@@ -358,7 +358,8 @@ class Encoded:
         """Return a mask of the tokens that remain if a heading goes with the last unit of its group, (rows, tokens)."""
         if self.heading_of is None or self.group_of is None:
             return np.ones((len(keep), len(self.ids)), dtype=bool)
-        shown = np.zeros((len(keep), int(self.heading_of.max(initial=0)) + 2), dtype=bool)
+        last = max(int(self.heading_of.max(initial=0)), int(self.group_of.max(initial=0)))  # either may lack one
+        shown = np.zeros((len(keep), last + 2), dtype=bool)
         shown[:, -1] = True  # index -1 (no heading)
         rows, units = keep.nonzero()
         shown[rows, self.group_of[units]] = True

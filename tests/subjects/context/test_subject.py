@@ -153,6 +153,16 @@ def test_a_passage_keeps_its_number_while_a_sentence_of_it_is_shown(answers):
     assert "[ 2 ]" in text and "[ 1 ]" not in text and "[ 3 ]" not in text
 
 
+def test_passages_need_no_number(answers):
+    from ice_eval.operators.delete import Delete
+
+    model, [item, *_] = encoded(answers[:1], passage="{text} ")
+    keep = np.eye(item.n_units, dtype=bool)
+    found = Delete().build(item, keep, fills=np.zeros(0, dtype=np.int64))
+    for place, text in enumerate(model.codec.decode([found.row(row) for row in range(len(found))])):
+        assert [each.split(".")[0] in text for each in item.texts] == keep[place].tolist()
+
+
 def test_closed_book_shows_no_passage_and_no_number(answers):
     model, [item, *_] = encoded(answers[:1])
     [text] = model.codec.decode([item.empty().row(0)])
