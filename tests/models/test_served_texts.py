@@ -20,8 +20,10 @@ READ, UNREAD = math.log(0.8), math.log(0.01)
 FACTS = ["Oslo lies in Norway.", "Rome lies in Italy.", "Bonn is on a river.", "Lima is by the sea.", "Kyiv is large."]
 QUESTION = "Where do cities lie?"
 ANSWER = "Rome lies in Italy [2]. Lima is by the sea [4] and is dry."
-CLAIMS = [[(0, 18), (22, 23)], [(23, 42), (46, 58)]]
-"""Characters of the claims, with the spaces before them, without citations."""
+SHOWN = ["Rome lies in Italy.", "Rome lies in Italy [2]. Lima is by the sea and is dry."]
+"""The answer up to the end of each claim, without the claim's own citations."""
+CLAIMS = [(0, 19), (23, 54)]
+"""Characters of the claims in it, with the spaces before them."""
 ROWS = [{"id": "a", "question": QUESTION, "passages": FACTS, "answer": ANSWER}]
 WORDS, PIECES = r" ?\w+|\s|[^\w\s]", r"\s?\w{1,4}|\s|[^\w\s]"
 
@@ -90,10 +92,8 @@ def texts_of(row):
     claim = int(row.key.example_id[-1]) - 1
     passages = "".join(f"[{unit + 1}] {FACTS[unit]}\n\n" for unit in row.kept)
     before = PROMPT.format(passages=passages, question=QUESTION) + "\nAnswer: "
-    spans = [(len(before) + first, len(before) + last) for first, last in CLAIMS[claim]]
-    if claim == 0:
-        spans[0] = (spans[0][0] - 1, spans[0][1])
-    return before + ANSWER[: spans[-1][1] - len(before)], spans
+    start, end = CLAIMS[claim]
+    return before + SHOWN[claim], [(len(before) + start - (claim == 0), len(before) + end)]
 
 
 def expected(row, pattern):

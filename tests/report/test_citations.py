@@ -98,7 +98,7 @@ class TestHeadline:
         limits = "[{:.0f}, {:.0f}]".format(*(100 * limit for limit in content.carried[0].carried_ci))
         assert headline(content) == (
             f"Where passages matter, 67 % of citations carry their claim {limits}; random passages of the same number: "
-            "2 %. 25 % of claims are parametric: the model gives them the same probability without any passage."
+            "2 %. 25 % of claims are parametric: without any passage they are about as probable."
         )
 
     def test_speaks_of_another_attribution_where_citations_are_not_tested(self, content):
@@ -253,7 +253,7 @@ class TestPage:
         first, second, *_ = Claims(written_page[1]).claims
         words = " ".join(first["card"].replace("\xa0", " ").split())
         [claim, *_] = content.claims
-        assert words.startswith(f"Claim {claim.example_id}: faithful. Its citations beat random passages")
+        assert words.startswith(f"Claim {claim.example_id}: faithful. Its citations carry it and beat random passages")
         assert re.search(r"all passages ?−0\.22 ?−\d+\.\d\d ?closed book ?−\d\.\d\d ?−\d+\.\d\d ?cited alone", words)
         assert "win against 100 % of 20 random sets" in words and "Alone they preserve 100.0 %" in words
         assert f"Cites 3: {passage(0, 3)} {SCRIPT.format('passage')}" in words

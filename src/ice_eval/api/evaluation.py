@@ -54,7 +54,7 @@ from ice_eval.pipeline import (
     score,
 )
 from ice_eval.records import Example
-from ice_eval.results import Plan
+from ice_eval.results import Plan, RunFolder
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
 from ice_eval.settings import LOADING, RunConfig, chain_fields, refuse_others, run_config, values_of
@@ -186,6 +186,8 @@ def evaluate(
         scoring = scoring_claims(loaded, asked.subject.task, judge=judge, max_tokens=max_tokens)
         replicas = replicas if scoring is loaded else Replicas.here(scoring)
         if isinstance(asked.subject, ContextSubject) and asked.subject.unwritten:
+            if out is not None and RunFolder(Path(out)).is_foreign:
+                raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
             written = asked.subject.written_by(
                 replicas.reader.model,
                 max_tokens,
@@ -256,7 +258,7 @@ def plan(
         return found.subject.plan(ref, found.config, found.methods)
     asked = run_config(given, chosen.subject)
     n, limit = asked.n, examples_read(asked.n)
-    n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else len(_asked(given).examples)
+    n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else _n_claims(given)
     shown = reporter or watched(continues=False)
     if isinstance(model, Served):
         shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
@@ -275,6 +277,17 @@ def plan(
         detect=detect,
         available=n_examples if n_examples < limit or not isinstance(chosen, Task) else None,
     )
+
+
+def _n_claims(given: Mapping[str, Any]) -> int:
+    """Return the number of claims in the data; raise ConfigError if the model has to write them first."""
+    subject = _asked(given).subject
+    assert isinstance(subject, ContextSubject)
+    if subject.unwritten:
+        raise ConfigError(
+            "a plan needs answers, and these have to be written first; run a few questions (--n 5) instead."
+        )
+    return len(subject.examples)
 
 
 def _without_messages(shown: Reporter) -> Any:
@@ -319,6 +332,8 @@ def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = Non
         examples = subject.examples
     elif isinstance(task, CitationTask):
         answers = task.answers() if written is None else written
+        if any(answer.text is None for answer in answers):
+            answers = answers[: config.n]  # each has a claim at least
         subject = ContextSubject(
             task, answers, needs_citations=CITED in config.attributions, whole=given["whole_answer"]
         )

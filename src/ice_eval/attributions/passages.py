@@ -44,7 +44,7 @@ class Retrieval(Attribution):
         return [lens.retrieval(item) for item in batch]
 
 
-@attribution("bm25")
+@attribution("bm25", needs={"citations"})
 @dataclass(frozen=True, kw_only=True)
 class BM25(Attribution):
     """Words that a passage shares with the claim, rare ones first (Okapi BM25; Robertson & Zaragoza, 2009).
@@ -62,12 +62,12 @@ class BM25(Attribution):
     def _scores(self, claim: str, texts: Sequence[str]) -> PerUnit:
         counts = [Counter(_words(text)) for text in texts]
         lengths = np.array([each.total() for each in counts], dtype=np.float64)
-        found = np.zeros(len(texts))
+        relative, found = lengths / max(lengths.mean(), 1.0), np.zeros(len(texts))
         for word in set(_words(claim)):
             tf = np.array([each[word] for each in counts], dtype=np.float64)
             n_with = np.count_nonzero(tf)
             rarity = np.log1p((len(texts) - n_with + 0.5) / (n_with + 0.5))
-            found += rarity * tf * (self.k1 + 1) / (tf + self.k1 * (1 - self.b + self.b * lengths / lengths.mean()))
+            found += rarity * tf * (self.k1 + 1) / (tf + self.k1 * (1 - self.b + self.b * relative))
         return found
 
 

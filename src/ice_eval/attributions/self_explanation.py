@@ -10,7 +10,7 @@ absent   lovely
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import regex
@@ -19,7 +19,7 @@ from ice_eval.attributions._base import Attribution, attribution
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
-from ice_eval.records import Answer, Encoded, PerUnit, Span
+from ice_eval.records import Answer, Encoded, PerUnit, Span, Unit
 from ice_eval.subjects import Form, normalised, occurrences
 from ice_eval.words import word_spans
 
@@ -55,6 +55,7 @@ class SelfExplanation(Attribution):
     and the answer is kept with the reason.
     """
 
+    units: ClassVar[tuple[Unit, ...]] = ("token", "word")
     words: int = 5
     """Number of words requested."""
     max_tokens: int = 48

@@ -63,8 +63,6 @@ def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> ins
     default = inspect.Parameter.empty if each.default is REQUIRED else each.default
     if isinstance(default, tuple):
         default = ",".join(map(str, default))
-    elif each.kind == "flag":
-        default = bool(default)
     elif default is None:
         kind = kind | None
     option = Option(each.option, help=each.help, metavar=each.metavar, hidden=hidden, rich_help_panel=panel)
@@ -94,7 +92,7 @@ def _parsed(each: Setting, value: Any) -> Any:
         return None if value is None else names(value)
     if each.kind == "shares":
         return _shares(each, value)
-    return (value or None) if each.kind == "flag" and each.default is None else value
+    return value
 
 
 def _shares(each: Setting, text: str) -> "list[Share]":

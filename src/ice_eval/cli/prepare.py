@@ -137,9 +137,11 @@ def validate(
     from ice_eval.attributions import explained
     from ice_eval.models import load_model
     from ice_eval.pipeline import examples_read
-    from ice_eval.tasks import in_chat
+    from ice_eval.tasks import Task, in_chat
 
     arguments = arguments_of(values)
+    if not isinstance(arguments["task"], Task):
+        raise ConfigError("`ice validate` is about explanations of texts; a run of another task checks its own.")
     config = run_config({name: values[name] for name in _RELEVANT if name != "k"})
     task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
     examples = task.examples(limit=examples_read(config.n))

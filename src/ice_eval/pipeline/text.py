@@ -55,6 +55,11 @@ class TextSubject(Subject):
     def pool(self, engine: Engine, examples: Sequence[Example]) -> Pool:
         """Return units of the data that do not reveal the label."""
         if engine.config.unit == "sentence":
+            if self.task.target_text is None:
+                raise ConfigError(
+                    "infill of sentences would write sentences that give a label away; use --operators delete, or "
+                    "another --unit."
+                )
             items = [(example.group or example.id, engine.encode(example)) for example in examples]
             return LongUnitPool(items, engine.model.codec.decode)
         units = _units(engine, examples)
@@ -65,6 +70,8 @@ class TextSubject(Subject):
     def data(self, engine: Engine, examples: Sequence[Example]) -> DataView:
         """Return the data statistics that attributions need, or raise CapabilityError if the data lack them."""
         names = {need: name for name, method in engine.attributions.items() for need in method.needs}
+        for need in {"citations", "retrieval"} & names.keys():
+            raise CapabilityError(f"the attribution '{names[need]}' is about passages of cited answers; leave it out.")
         view = DataView(
             counts=(engine.unit_counts or counts_in(engine, examples)) if "counts" in names else {},
             lexicon=self._giveaways(engine, examples[:POOL_EXAMPLES]) if "lexicon" in names else None,

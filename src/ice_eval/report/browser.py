@@ -22,7 +22,7 @@ from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
 from ice_eval.results.ledger import Ledger, LedgerRow
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, configurations, names_of
-from ice_eval.results.view import is_open, passages_of, set_of, shown_text
+from ice_eval.results.view import CLAIM, is_open, passages_of, set_of, shown_text
 
 Record = dict[str, Any]
 
@@ -153,7 +153,7 @@ def example_record(
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
     drawn = (lambda score: round(1000 * float(score))) if of_claims else scaled
-    text_of = _set_text if of_claims else shown_text
+    text_of = _set_text if CLAIM in example.fields else shown_text
 
     def measured(score: float) -> int:
         return drawn(score if of_claims else logit(score))

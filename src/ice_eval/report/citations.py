@@ -12,7 +12,6 @@ from ice_eval.records import PASSAGE_FIELD
 from ice_eval.report.example import shortened
 from ice_eval.results import ExampleView, InputRow, RunFolder, Summary
 from ice_eval.results.citations import CARRIES, CITED, LEVEL
-from ice_eval.results.ledger import WEAK_SIGNAL
 from ice_eval.results.records import CarriedLine, CitationSummary, ClaimLine, ClaimWord
 from ice_eval.results.view import ANSWER, CLAIM, QUESTION, ShownPassage, passages_named, passages_of
 from ice_eval.table import EMPTY, Column, Table, estimate, naming, percent, table_of, written
@@ -25,16 +24,20 @@ _LONGEST = 300
 _FEWEST_SETS = math.ceil(1 / LEVEL) - 1
 """Other sets from which on the p-value of one claim can be small enough."""
 MEANINGS: Mapping[ClaimWord, str] = {
-    "faithful": "its citations beat random passages in the claim's own test.",
+    "faithful": "its citations carry it, and beat random passages in the claim's own test.",
     "uncited but used": "other passages carry it, and those that it cites do not.",
-    "post-rationalised": "its citations are no better than random passages, and it is as probable without them.",
-    "parametric": "passages add next to nothing: it is as probable, or improbable, without any of them.",
+    "post-rationalised": "its citations do not carry it, are no better than random, and are not missed without them.",
+    "parametric": "all passages together change its probability by less than a factor of two.",
     "undetermined": "none of these can be said, often because there are too few other sets of passages.",
 }
 _SCORES = (
     "Scores are mean log-probabilities of the tokens of a claim, behind the question, the passages and the answer up "
     f"to it. Passages carry a claim if, alone, they preserve {100 * CARRIES:g} % or more of what all passages add. "
-    f"Claims to which all of them add less than {WEAK_SIGNAL:g} per token are parametric, and are not counted there."
+    "Parametric claims are not counted there."
+)
+_ANSWERS = (
+    "The model answered again for every set of passages, and a score is 1 if the reply states the claim, else 0. "
+    "Claims that are not stated even with all passages are left out."
 )
 _WORDS = (
     "Words. " + " ".join(f"{word}: {meaning}" for word, meaning in MEANINGS.items()),
@@ -77,7 +80,7 @@ def headline(content: CitationSummary) -> str:
         said = f"Where passages matter, {_whole(line.carried)} {_subject(line)}{limits}; {random}."
     for each in content.words:
         if each.word == "parametric":
-            why = "the model gives them the same probability without any passage"
+            why = "without any passage they are about as probable"
             said += f" {_whole(each.share)} of claims are parametric: {why}." if each.n else " No claim is parametric."
     return said
 
@@ -151,7 +154,8 @@ def citation_notes(*summaries: Summary) -> list[str]:
     for run, content in runs:
         found += [(f"Run {run}: " if run else "") + note for note in _about_claims(content)]
     words = _WORDS if any(content.words for _, content in runs) else ()
-    return list(dict.fromkeys([*found, *((_SCORES, *words, _AUTHOR) if runs else ())]))
+    scales = [_SCORES if content.scores == "log-probabilities" else _ANSWERS for _, content in runs]
+    return list(dict.fromkeys([*found, *scales, *((*words, _AUTHOR) if runs else ())]))
 
 
 def _about_claims(content: CitationSummary) -> Iterator[str]:
@@ -199,14 +203,15 @@ def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
 
 def claim_lines(view: ExampleView) -> Iterator[Text]:
     """Yield the word of a claim, its scores and its test, for the terminal."""
-    yield Text("scores: mean log-probability of the claim's tokens")
+    scale = "mean log-probability of the claim's tokens" if view.is_open else "1 if a reply states the claim, else 0"
+    yield Text(f"scores: {scale}")
     line = view.claim
     if line is None:
         return
     yield Text(f"word: {line.word or NOT_TESTED} ({line.reason})", style="bold")
     yield Text(f"cites: {passages_named(view.example, line.cites) or 'none'}")
     for name, mean, total in claim_scores(line):
-        yield Text(f"  {name:<14} {mean:>8} per token {total:>9} in sum")
+        yield Text(f"  {name:<14} {mean:>8}" + (f" per token {total:>9} in sum" if view.is_open else ""))
     yield from map(Text, claim_test(line, view.example))
 
 

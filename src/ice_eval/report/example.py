@@ -147,8 +147,10 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
     if example.skip_reason is not None:
         yield Text(f"skipped: {example.skip_reason}")
         return
-    if view.is_open:
+    if view.is_claim:
         yield from claim_lines(view)
+    elif view.is_open:
+        yield Text("scores: mean log-probability of the tokens of the text that the model wrote")
     else:
         gold = "unknown" if example.gold is None else view.labels[example.gold]
         yield Text(f"explained label: {view.target}, gold: {gold}")
@@ -186,9 +188,9 @@ def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool) -
     yield heading(line)
     if line.error is not None:
         return
-    for passage in passages_of(view.example, line.rationale) if view.is_open else ():
+    for passage in passages_of(view.example, line.rationale) if view.is_claim else ():
         yield Text(f"  passage {passage.name}: {shortened(passage.text, _BEGINNING)}")
-    fields = [] if view.is_open else list(pieces(view, line))
+    fields = [] if view.is_claim else list(pieces(view, line))
     for name, found in fields:
         text = Text(f"  {name}: " if len(fields) > 1 else "  ")
         for piece in found:
@@ -236,7 +238,7 @@ def _score_line(row: LedgerRow, view: ExampleView) -> Text:
     name = ":".join(part for part in (key.kind.label, None if key.null == SIZE else key.null, key.attribution) if part)
     if key.kind == Kind.EMPTY:
         name = f"empty ({key.operator})" if key.operator else "empty"
-    if view.is_open:
+    if view.is_claim:
         act = {"necessity": " removed", "sufficiency": " alone"}.get(key.direction or "", "")
         named = passages_named(view.example, set_of(view.example, row)) or "none"
         return Text(f"  {value}  {name:<20} passages: {named}{act}")

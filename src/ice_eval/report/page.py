@@ -260,7 +260,7 @@ class ShownExample:
 
     def _repr_html_(self) -> str:
         view, example = self.view, self.view.example
-        if view.is_open:
+        if view.is_claim or view.is_open:
             return Markup('<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{}</pre>').format(repr(self))
         if is_chain(view) and example.skip_reason is None:
             found = chain_view(example, view.rows, operator_of(view))

@@ -38,7 +38,9 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
     most = "at most " if config.adaptive == "examples" else ""
     examples, scored = "examples", ("labels", ", ".join(manifest.labels))
     if config.subject == "context":
-        examples, scored = "claims", ("scores", "mean log-probability of the tokens of each claim")
+        scale = "mean log-probability of the tokens of each claim"
+        scale = scale if manifest.label_scoring == "given" else "1 if a reply states the claim, else 0"
+        examples, scored = "claims", ("scores", scale)
     if cost is not None:
         spent = f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
     return [

@@ -1,21 +1,25 @@
 """Statistics of cited answers: which citations carry their claim, and one word per claim where its test allows one.
 
 A set of passages *carries* a claim if keeping it alone preserves half of what all passages add to the claim's
-log-probability. Claims to which passages add next to nothing are *parametric*: the model does not need them for it.
+log-probability. Claims whose probability all passages together change by less than a factor of two are *parametric*.
 """
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.operators import operators
 from ice_eval.records import SCORED, Kind
 from ice_eval.results.comparisons import ScoredExamples, ScoreMatrices
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import WEAK_SIGNAL, Names
+from ice_eval.results.outcomes import Outcomes
 from ice_eval.results.records import (
     CarriedLine,
     CitationSummary,
@@ -31,28 +35,43 @@ CITED = "cited"
 """The attribution that tests the answer's own citations."""
 CARRIES = 0.5
 """Share of the passages' effect that a set must preserve to carry a claim."""
+_ENOUGH = CARRIES - 1e-9  # round-off must not decide
+FACTOR = 2.0
+"""Passages that change the probability of a claim by less than this factor do not matter for it."""
 LEVEL = 0.05
 """Level of the test of one claim."""
 WORDS: tuple[ClaimWord, ...] = ("faithful", "uncited but used", "post-rationalised", "parametric", "undetermined")
 
 
-def citation_summary(folder: RunFolder, config: RunSettings, scored: Iterable[ScoredExamples]) -> CitationSummary:
-    """Return what a run about cited answers shows, from its examples with their rows."""
+def citation_summary(
+    folder: RunFolder,
+    config: RunSettings,
+    scored: Iterable[ScoredExamples],
+    outcomes: Mapping[Configuration, Outcomes],
+) -> CitationSummary:
+    """Return what a run about cited answers shows, from its examples with their rows and outcomes."""
     carried: dict[Configuration, list[_Carried]] = {}
     claims, skipped, groups = list[ClaimLine](), Counter[str](), set[str]()
-    n_tokens = _scored_tokens(folder)
+    is_open = folder.manifest().label_scoring == "given"
+    n_tokens = _scored_tokens(folder) if is_open else {}
+    leading = "delete" if "delete" in config.operators else config.operators[0]
     for each in scored:
         skipped.update(each.examples.skip_reasons.values())
         groups.update(group for group in each.examples.groups if group is not None)
+        limits = np.array([math.log(FACTOR) / max(n_tokens.get(name, 1), 1) for name in each.examples.ids])
+        limits = limits if is_open else np.full(len(limits), WEAK_SIGNAL)
         for cell in _sufficient(config):
-            found = each.compared(cell, (cell.operator,))
-            carried.setdefault(cell, []).extend(_carried(each, found))
-            if cell.attribution == CITED and cell.operator == config.operators[0]:
-                claims += _claims(each, found, _without_cited(each, config, cell), n_tokens)
+            found = _Kept(each, each.compared(cell, (cell.operator,)), limits)
+            if not operators.get(cell.operator).needs_fills:  # the effect of other passages is not that of none
+                carried.setdefault(cell, []).extend(found.carried())
+            if cell.attribution == CITED and cell.operator == leading:
+                tests = _tests(outcomes[cell])
+                claims += _claims(found, _without_cited(each, config, cell), n_tokens, tests)
     return CitationSummary(
         n_answers=len(groups),
         n_claims=sum(claim.word is not None for claim in claims),
-        operator=config.operators[0],
+        operator=leading,
+        scores="log-probabilities" if is_open else "answers",
         skipped=dict(skipped.most_common()),
         words=tuple(_word_lines(claims)),
         carried=tuple(_carried_line(cell, found) for cell, found in carried.items()),
@@ -79,17 +98,51 @@ class _Carried(NamedTuple):
     """Share of the random sets that carry it."""
 
 
-def _carried(scored: ScoredExamples, found: ScoreMatrices) -> Iterator[_Carried]:
-    for place in np.flatnonzero((found.n > 0) & (found.full - found.empty >= WEAK_SIGNAL)).tolist():
-        sets = _preserved(found, place, found.measure[place, : found.n[place]])
-        own = float(_preserved(found, place, found.probability[place]) >= CARRIES)
-        examples = scored.examples
-        yield _Carried(examples.ids[place], examples.groups[place], own, float(np.mean(sets >= CARRIES)))
+@dataclass(frozen=True)
+class _Kept:
+    """Scores of sets that are kept alone, under one configuration."""
 
+    scored: ScoredExamples
+    found: ScoreMatrices
+    limits: Values
+    """(examples,): least effect of all passages that is worth asking who carries it."""
 
-def _preserved(found: ScoreMatrices, place: int, scores: Values | float) -> Values:
-    """Return the share of the passages' effect that scores preserve."""
-    return np.asarray((scores - found.empty[place]) / (found.full[place] - found.empty[place]))
+    def signal(self, place: int) -> float:
+        """Return what all passages add to the score of a claim."""
+        return float(self.found.full[place] - self.found.empty[place])
+
+    def preserved(self, place: int, scores: Values | float) -> Values:
+        """Return the share of the passages' effect that scores preserve; NaN where there is next to none."""
+        if self.signal(place) < self.limits[place]:
+            return np.full(np.shape(scores), np.nan)
+        return np.asarray((scores - self.found.empty[place]) / self.signal(place))
+
+    def of_sets(self, place: int) -> Values:
+        return self.preserved(place, self.found.measure[place, : self.found.n[place]])
+
+    def of_rationale(self, place: int) -> float | None:
+        share = float(self.preserved(place, self.found.probability[place]))
+        return None if math.isnan(share) else share
+
+    def carried(self) -> Iterator[_Carried]:
+        """Yield the claims to which passages add something."""
+        examples, m = self.scored.examples, self.scored.reading.m
+        for place in np.flatnonzero(self.found.n > 0).tolist():
+            share = self.of_rationale(place)
+            if share is not None:
+                own, sets = float(share >= _ENOUGH), self.of_sets(place) >= _ENOUGH
+                # Where all sets are known, a random one may be the rationale as well.
+                null = float(np.mean(sets) if len(sets) >= m else np.mean([*sets, own]))
+                yield _Carried(examples.ids[place], examples.groups[place], own, null)
+
+    def best_other(self, place: int, cited: Collection[int]) -> tuple[tuple[int, ...], float | None]:
+        """Return the random set without a cited passage that preserves most, and the share that it preserves."""
+        shares, rows = self.of_sets(place), self.found.null_rows[place, : self.found.n[place]]
+        for best in np.argsort(-shares, kind="stable").tolist() if not np.isnan(shares).any() else ():
+            [record] = self.scored.ledger.records(rows[best : best + 1])
+            if set(cited).isdisjoint(record.kept):
+                return tuple(record.kept), float(shares[best])
+        return (), None
 
 
 def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine:
@@ -124,86 +177,71 @@ def _without_cited(scored: ScoredExamples, config: RunSettings, cell: Configurat
     return scored.compared(cell._replace(direction="necessity"), (cell.operator,))
 
 
+def _tests(outcomes: Outcomes) -> dict[str, tuple[float, float]]:
+    """Return win rate and p-value of each example that has a test."""
+    columns = (outcomes.column(name).tolist() for name in ("win_rate", "p_value"))
+    return {name: test for name, test in zip(outcomes.ids, zip(*columns, strict=True), strict=True)}
+
+
 def _claims(
-    scored: ScoredExamples, found: ScoreMatrices, removed: ScoreMatrices | None, n_tokens: Mapping[str, int]
+    kept: _Kept, removed: ScoreMatrices | None, n_tokens: Mapping[str, int], tests: Mapping[str, tuple[float, float]]
 ) -> Iterator[ClaimLine]:
     """Yield every claim with its word; claims without numbers have a reason instead."""
-    examples, sound = scored.examples, found.n > 0
-    rates = stats.compare_all(found.own_order[sound], found.order[sound], found.n[sound])
-    number = np.cumsum(sound) - 1
+    examples, found = kept.scored.examples, kept.found
     for place, name in enumerate(examples.ids):
         cited = tuple(np.flatnonzero(examples.vector(CITED, place) > 0).tolist())
+        line = ClaimLine(example_id=name, group=examples.groups[place], cites=cited, word=None)
         if place in found.errors:
-            yield ClaimLine(
-                example_id=name, group=examples.groups[place], cites=cited, reason=found.errors[place], word=None
-            )
+            yield replace(line, reason=found.errors[place])
             continue
-        signal = float(found.full[place] - found.empty[place])
-        without = None if removed is None or place in removed.errors else float(removed.probability[place])
-        other = _best_other(scored, found, place, set(cited))
-        line = ClaimLine(
-            example_id=name,
-            group=examples.groups[place],
-            cites=cited,
+        other, other_preserved = kept.best_other(place, cited)
+        win_rate, p_value = tests[name]
+        line = replace(
+            line,
             n_units=int(examples.n_units[place]),
             n_tokens=n_tokens.get(name),
             score_full=float(found.full[place]),
             score_empty=float(found.empty[place]),
             score_kept=float(found.probability[place]),
-            score_removed=without,
-            preserved=float(_preserved(found, place, found.probability[place])) if signal >= WEAK_SIGNAL else None,
-            win_rate=float(rates.win_rate[number[place]]),
-            p_value=float(rates.p_value[number[place]]),
+            score_removed=None if removed is None or place in removed.errors else float(removed.probability[place]),
+            preserved=kept.of_rationale(place),
+            win_rate=win_rate,
+            p_value=p_value,
             n_sets=int(found.n[place]),
-            other=other.units,
-            other_preserved=other.preserved,
-            word=None,
+            other=other,
+            other_preserved=other_preserved,
         )
-        yield _with_word(line)
+        word, reason = _word(line, float(kept.limits[place]))
+        yield replace(line, word=word, reason=reason)
 
 
-class _OtherSet(NamedTuple):
-    units: tuple[int, ...] = ()
-    preserved: float | None = None
+def _word(line: ClaimLine, limit: float) -> tuple[ClaimWord, str]:
+    """Return the word of a claim and the reason for it; `limit` is the least effect that counts.
 
-
-def _best_other(scored: ScoredExamples, found: ScoreMatrices, place: int, cited: set[int]) -> _OtherSet:
-    """Return the random set without a cited passage that preserves most."""
-    if found.full[place] - found.empty[place] < WEAK_SIGNAL:
-        return _OtherSet()
-    rows = found.null_rows[place, : found.n[place]]
-    shares = _preserved(found, place, found.measure[place, : found.n[place]])
-    for best in np.argsort(-shares, kind="stable").tolist():
-        [record] = scored.ledger.records(rows[best : best + 1])
-        if cited.isdisjoint(record.kept):
-            return _OtherSet(tuple(record.kept), float(shares[best]))
-    return _OtherSet()
-
-
-def _with_word(line: ClaimLine) -> ClaimLine:
-    """Return a claim with its word and the reason for it.
-
-    - parametric: passages add less than the weak-signal limit to the log-probability of a token;
-    - faithful: the cited passages beat random sets of their size in the claim's own test;
-    - uncited but used: they do not carry the claim, and a set without any of them does;
-    - post-rationalised: the test could have shown a difference and did not, and the claim is as probable without them;
+    - parametric: all passages together change its probability by less than a factor of two;
+    - faithful: the cited passages carry it, and beat random sets of their size in the claim's own test;
+    - uncited but used: they do not carry it, and a set without any of them does;
+    - post-rationalised: they do not carry it, the test could have shown a difference and did not, and the claim is as
+      probable without them;
     - undetermined: none of these, or too few sets for a test.
     """
     assert line.score_full is not None and line.score_empty is not None and line.p_value is not None
-    word: ClaimWord = "undetermined"
-    if line.score_full - line.score_empty < WEAK_SIGNAL:
-        word, reason = "parametric", "the model gives it the same probability without any passage"
-    elif line.p_value <= LEVEL:
-        word, reason = "faithful", f"its citations beat random passages (p = {line.p_value:.3g})"
-    elif (line.preserved or 0.0) < CARRIES <= (line.other_preserved or 0.0):
-        word, reason = "uncited but used", "other passages carry it, and those that it cites do not"
-    elif 1 / (line.n_sets + 1) > LEVEL:
-        reason = f"{line.n_sets} other sets of passages are too few for a test of a single claim"
-    elif line.score_removed is not None and line.score_full - line.score_removed < WEAK_SIGNAL:
-        word, reason = "post-rationalised", "its citations are no better than random, and it survives without them"
-    else:
-        reason = "its citations are no better than random, but it does not survive without them"
-    return ClaimLine(**{**vars(line), "word": word, "reason": reason})
+    signal, carries = line.score_full - line.score_empty, (line.preserved or 0.0) >= _ENOUGH
+    if signal <= -limit:
+        return "undetermined", "the passages make it less probable"
+    if signal < limit:
+        return "parametric", "without any passage it is about as probable"
+    if not carries and (line.other_preserved or 0.0) >= _ENOUGH:
+        return "uncited but used", "other passages carry it, and those that it cites do not"
+    if 1 / (line.n_sets + 1) > LEVEL:
+        return "undetermined", f"{line.n_sets} other sets of passages are too few for a test of a single claim"
+    if line.p_value <= LEVEL and carries:
+        return "faithful", f"its citations carry it and beat random passages (p = {line.p_value:.3g})"
+    if carries:
+        return "undetermined", "its citations carry it, but other passages do as well"
+    if line.p_value > LEVEL and line.score_removed is not None and line.score_full - line.score_removed < limit:
+        return "post-rationalised", "its citations are no better than random, and it is as probable without them"
+    return "undetermined", "its citations do not carry it, and something is lost without them"
 
 
 def _word_lines(claims: Sequence[ClaimLine]) -> Iterator[WordLine]:

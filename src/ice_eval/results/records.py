@@ -20,7 +20,6 @@ Scalar = str | int | float | bool | None
 Status = Literal["running", "complete"]
 Scoring = Literal["first", "full", "given", "answer"]
 """How inputs are scored: by tokens of label words, by those of a given text, or by the answer in a reply."""
-"""Scoring of labels; `answer`: the labels are "gives the chain's own answer" and its opposite."""
 Stratum = Literal["long", "short", "all"]
 
 
@@ -738,13 +737,15 @@ class CarriedLine(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class CitationSummary(Record):
-    """What a run about cited answers shows."""
+    """Statistics of cited answers."""
 
     n_answers: int
     n_claims: int
     """Number of claims that have a word."""
     operator: str
-    """Operator that words are about: the first one of the run."""
+    """Operator that words are about: `delete`, or else the first one of the run."""
+    scores: Literal["log-probabilities", "answers"] = "log-probabilities"
+    """Log-probabilities of claims, per token; or shares of replies that state them."""
     skipped: dict[str, int]
     """Reason -> number of claims."""
     words: tuple[WordLine, ...]

@@ -53,7 +53,7 @@ def rescore(folder: RunFolder) -> Summary:
     if config.chain is not None:
         summary = with_chains(summary, folder, config, grouped)
     if config.subject == "context":
-        summary = replace(summary, citations=citation_summary(folder, config, scored_examples(folder, config)))
+        summary = replace(summary, citations=citation_summary(folder, config, scored_examples(folder, config), grouped))
     write_record(folder.path / "summary.json", summary)
     return summary
 

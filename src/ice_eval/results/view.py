@@ -67,6 +67,11 @@ class ExampleView:
         """True if scores are mean log-probabilities per token."""
         return is_open(self.labels)
 
+    @property
+    def is_claim(self) -> bool:
+        """True if the example is a claim of a cited answer."""
+        return CLAIM in self.example.fields and any(name.startswith(PASSAGE_FIELD) for name in self.example.fields)
+
     def rationale_rows(self, line: ExampleOutcome) -> list[LedgerRow]:
         """Return the rows that keep, or remove, the rationale of one configuration."""
         place = (Kind.RATIONALE, line.attribution, line.operator, line.direction, len(line.rationale))

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 from ice_eval._registry import Registry, did_you_mean
 from ice_eval.choices import SubjectName
-from ice_eval.errors import ConfigError, is_broken
+from ice_eval.errors import ConfigError, DataError, is_broken
 from ice_eval.records import Example
 from ice_eval.tasks._data import DataSource, FileData, with_groups
 
@@ -235,6 +235,9 @@ class Task(ChatTask):
         known = self.template.fields
         further = () if self._target_field is None or self._target_field in known else (self._target_field,)
         found = self.data.load((*known, *further), self.labels, limit=limit)
+        for example in found if self.target_text is not None else ():
+            if not (self.continuation(example.fields) or "").strip():
+                raise DataError(f"{self.data.origin}: the text that a model wrote is empty in example '{example.id}'.")
         return with_groups(found, explained=self.explained, group=self.group)
 
     @property

@@ -92,7 +92,7 @@ def test_a_judge_decides_what_a_reply_states(tmp_path):
         found = run(served(server), judge=judge, out=tmp_path / "run")
         assert not any("prompt" in request for request in server.requests)
     assert_stated(found, lambda row: {1, 3} & set(row.kept))
-    assert {claim for claim, _ in seen} == {"Rome lies in Italy .", "Lima is by the sea and is dry."}
+    assert {claim for claim, _ in seen} == {"Rome lies in Italy.", "Lima is by the sea and is dry."}
     assert len(seen) == len(set(seen))
     assert any(each.endswith("claims are compared by your judge.") for each in found.folder.manifest().messages)
     with pytest.raises(ConfigError, match="holds another run"):

@@ -47,6 +47,37 @@ def test_every_claim_gets_the_word_of_how_it_was_made(answers):
     assert line.n == 24 and line.carried == 0.5  # parametric claims are left out
 
 
+def test_citations_that_carry_a_claim_are_never_called_post_rationalised(answers):
+    row = {**answers[0], "answer": answers[0]["answer"].split(". ")[0] + "."}
+    row["passages"] = [
+        *row["passages"][:23],
+        {"id": "24", "text": row["passages"][3]["text"]},
+    ]
+    [claim] = run([row]).folder.summary().citations.claims
+    assert claim.preserved == 1.0 and claim.p_value == pytest.approx(2 / 24)
+    assert (claim.word, claim.reason) == ("undetermined", "its citations carry it, but other passages do as well")
+
+
+def test_citations_that_carry_next_to_nothing_are_never_called_faithful(answers):
+    passages = [dict(passage) for passage in answers[0]["passages"]]
+    words = passages[3]["text"].split(".")[0].split()
+    passages[9]["text"] = f"{words[1]} {passages[9]['text']}"  # it shares one word with the claim
+    row = {**answers[0], "passages": passages, "answer": f"{' '.join(words)} [10]."}
+    [claim] = run([row]).folder.summary().citations.claims
+    assert claim.win_rate > 0.9 and claim.word == "uncited but used"
+
+
+def test_passages_that_hardly_change_a_claim_make_it_parametric_by_the_whole_claim(answers, monkeypatch):
+    monkeypatch.setattr("ice_eval.models.toy.UNREAD", READ / 1.5)  # six words: a factor of 11 in all, 1.5 for each
+    first, *_ = run(answers[:1]).folder.summary().citations.claims
+    assert first.word == "faithful"
+    monkeypatch.setattr("ice_eval.models.toy.UNREAD", READ / 1.05)  # 1.5 in all, at most
+    assert {claim.word for claim in run(answers[:1]).folder.summary().citations.claims} == {"parametric"}
+    monkeypatch.setattr("ice_eval.models.toy.UNREAD", 0.99)  # what was read is less probable
+    first, *_ = run(answers[:1]).folder.summary().citations.claims
+    assert (first.word, first.reason) == ("undetermined", "the passages make it less probable")
+
+
 def test_planted_citations_win_always_and_swapped_ones_do_not(answers):
     planted = [{**row, "answer": row["answer"].split(". ")[0] + "."} for row in answers]
     assert run(planted).folder.summary().configurations[0].win_rate == 1.0
@@ -119,8 +150,8 @@ def test_claims_of_an_answer_are_a_group(answers):
 def test_marks_are_never_scored_and_earlier_claims_are_given(answers):
     model, items = encoded(answers[:1])
     text = model.codec.decode([items[1].ids])[0]
-    assert text.endswith("[ 6 ] [ 7 ] .")
-    assert "[ 4 ]" in text.rpartition("Question")[2]  # the first claim comes before the second
+    said = text.rpartition("Question")[2]
+    assert "[ 4 ]" in said and "[ 6 ]" not in said  # the first claim is given; its own marks would give a claim away
     [scored] = model.codec.decode([items[1].ids[items[1].segments == SCORED]])
     assert not set(scored) & set("[]0123456789") and len(scored.split()) == 9
 
@@ -218,6 +249,10 @@ def test_what_does_not_fit_is_refused(answers):
         run(answers, label_scoring="full")
     with pytest.raises(ConfigError, match="--repeats is about chains of thought"):
         run(answers, repeats=7)
+    with pytest.raises(CapabilityError, match="'bm25' is about passages"):
+        ice.evaluate("toy", "demo", attributions="bm25", unit="sentence", operators="delete")
+    with pytest.raises(ConfigError, match="sentences that give a label away"):
+        ice.evaluate("toy", "demo", attributions="random", unit="sentence")
     with pytest.raises(ConfigError, match="must hold {passages} once"):
         task_of(answers, prompt="{question}")
 

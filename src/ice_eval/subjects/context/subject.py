@@ -27,7 +27,7 @@ from ice_eval.settings import RunConfig
 from ice_eval.subjects.context.answers import CitedAnswer, Claim, as_one_claim
 from ice_eval.subjects.context.judged import JudgedModel
 from ice_eval.subjects.context.readers import with_answer
-from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of
+from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of, plain_text
 from ice_eval.tasks import numbered_rows
 
 _NO_IDS: Ids = np.zeros(0, dtype=np.int64)
@@ -163,10 +163,10 @@ class ContextSubject(Subject):
 
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
         answer, claim = self._claims[example.id]
-        chat = self._in_chat(model)
+        chat, claimed = self._in_chat(model), plain_text(answer.text or "", claim)
         prompt = self.task.claim_prompt(answer, claim, model.codec.chat_frame(self._turns) if chat else None)
         if _answers_again(model):  # the claim follows the question, without the claims before it
-            alone = replace(answer, text=_plain(answer, claim))
+            alone = replace(answer, text=claimed)
             prompt = self.task.claim_prompt(alone, Claim(0, len(alone.text or ""), claim.cites), ("", "\n"))
         item = encode_text(
             model.codec,
@@ -183,7 +183,7 @@ class ContextSubject(Subject):
         elif not (item.segments == SCORED).any():
             self._too_long[example.id] = "the claim has no token to score"
         else:
-            return replace(item, fields={**item.fields, QUESTION: answer.question, CLAIM: _plain(answer, claim)})
+            return replace(item, fields={**item.fields, QUESTION: answer.question, CLAIM: claimed})
         return Encoded(example.id, _NO_IDS, _NO_IDS, _NO_IDS, (), ())
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
@@ -214,12 +214,3 @@ def _stored_answers(path: Path | None) -> dict[str, str]:
         return {}
     with path.open(encoding="utf-8") as lines:
         return {str(row["key"]): str(row["answer"]) for _, row in numbered_rows(lines, str(path))}
-
-
-def _plain(answer: CitedAnswer, claim: Claim) -> str:
-    """Return the text of a claim without its citations."""
-    text, start, parts = answer.text or "", claim.start, []
-    for first, last in (*sorted(claim.marks), (claim.end, claim.end)):
-        parts.append(text[start:first])
-        start = max(start, last)
-    return " ".join("".join(parts).split())

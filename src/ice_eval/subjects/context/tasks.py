@@ -91,10 +91,23 @@ class CitationTask(ChatTask):
                 following = place + len(piece.text) + len(pieces[index + 1].text)
                 headings.append((place - len(pieces[index - 1].text), following))
             place += len(piece.text)
-        scored = [(place + first, place + last) for first, last in _scored(answer.text, claim)]
-        if scored and claim.start == 0:
-            scored[0] = (scored[0][0] - start, scored[0][1])
-        return ClaimPrompt([*pieces, Piece(answer.text[: claim.end])], scored, headings)
+        claimed = plain_text(answer.text, claim)
+        # The spaces before a claim belong to its first token. Its own citations are left out: they would give it away.
+        earlier = answer.text[: claim.start].rstrip()
+        between = answer.text[len(earlier) : claim.start]
+        end = place + len(earlier)
+        scored = [(end - (start if not earlier else 0), end + len(between) + len(claimed))]
+        return ClaimPrompt([*pieces, Piece(earlier + between + claimed)], scored, headings)
+
+
+def plain_text(text: str, claim: Claim) -> str:
+    """Return the text of a claim without its citations, and without the spaces before them."""
+    found, start = "", claim.start
+    for first, last in (*sorted(claim.marks), (claim.end, claim.end)):
+        found += text[start:first]
+        found = found.rstrip() if last > first else found
+        start = max(start, last)
+    return found.strip()
 
 
 def field_of(passage: Passage) -> str:
@@ -106,19 +119,6 @@ def _filled(text: str, values: dict[str, str]) -> str:
     for name, value in values.items():
         text = text.replace(name, value)
     return text
-
-
-def _scored(text: str, claim: Claim) -> list[tuple[int, int]]:
-    """Return the characters of a claim without its citations, with the spaces before them."""
-    start, found = claim.start, list[tuple[int, int]]()
-    while start and text[start - 1].isspace():
-        start -= 1
-    for first, last in (*sorted(claim.marks), (claim.end, claim.end)):
-        end = len(text[start:first].rstrip()) + start
-        if end > start:
-            found.append((start, end))
-        start = max(start, last)
-    return found
 
 
 def claims_of(answers: Sequence[CitedAnswer]) -> list[tuple[str, CitedAnswer, Claim]]:
