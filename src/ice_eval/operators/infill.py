@@ -224,6 +224,7 @@ class LongUnitPool:
     def __init__(self, items: Sequence[tuple[str, Encoded]], decode: Callable[[Sequence[Ids]], list[str]]) -> None:
         """Take examples with the groups they belong to; examples of one group never fill each other."""
         self._decode, self._group = decode, {item.example_id: group for group, item in items}
+        self._last: tuple[str | None, set[str], list[Ids]] = None, set(), []
         self._units: dict[str, list[tuple[str, Ids]]] = {}
         for group, item in items:
             self._units.setdefault(group, list(zip(item.texts, item.unit_ids(), strict=True)))
@@ -244,8 +245,10 @@ class LongUnitPool:
 
     def _of_others(self, item: Encoded) -> list[Ids]:
         group, own = self._group.get(item.example_id), set(item.texts)
-        every = (each for name, units in self._units.items() if name != group for each in units)
-        return [ids for text, ids in every if text not in own and len(ids)]
+        if group is None or self._last[:2] != (group, own):  # examples of one group come one after the other
+            every = (each for name, units in self._units.items() if name != group for each in units)
+            self._last = group, own, [ids for text, ids in every if text not in own and len(ids)]
+        return self._last[2]
 
 
 @dataclass(frozen=True)

@@ -160,3 +160,22 @@ def test_given_claims_that_cannot_be_used_are_counted():
         "claim 2 is empty",
         "claim 3 is not found in the answer, in this order: 'Cats sleep.'",
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "cites"),
+    [
+        ("[2] The sky is blue. [1] Grass is green.", [(1,), (0,)]),  # citations lead
+        ("In [2019] it rained (1). It was dry before (2).", [(0,), (1,)]),  # a year is no passage
+        ("Sources\nThe sky is blue [1]. Grass is green [2].", [(), (0,), (1,)]),  # no list at the end
+    ],
+)
+def test_citations_in_other_places_are_read(text, cites):
+    found = claims_in(text, ["1", "2"])
+    assert [claim.cites for claim in found.claims] == cites and not found.problems
+
+
+def test_given_claims_keep_their_numbers():
+    given = [GivenClaim(text, ["1"]) for text in ("Not there.", "Here it is.")]
+    [claim] = given_claims("Here it is.", given, ["1"]).claims
+    assert claim.number == 2

@@ -33,6 +33,8 @@ class Claim:
     """Characters of the answer that only cite, as `[3]` or `([1], [2])`: never scored."""
     notes: Mapping[str, str] = field(default_factory=dict)
     """Further fields of the data, as an expert's judgement of support."""
+    number: int | None = None
+    """Its number in the data, where claims are given; None: its place among the claims."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,11 @@ def claims_in(text: str, names: Sequence[str]) -> ReadClaims:
     at the end holds no claims.
     """
     references = _REFERENCES.search(text)
-    text = text[: references.start()] if references else text
+    if references is not None and text[: references.start()].strip():
+        text = text[: references.start()]
     marks = _marks(text, names)
+    # Where an answer begins with a citation, each belongs to what follows it.
+    leads = bool(marks) and not text[: marks[0].start].strip()
     characters = list(text)
     for mark in marks:
         characters[mark.start : mark.end] = " " * (mark.end - mark.start)
@@ -122,7 +127,7 @@ def claims_in(text: str, names: Sequence[str]) -> ReadClaims:
     spans = [span for span in sentence_spans(plain) if regex.search(r"\w", plain[slice(*span)])]
     marks_of: dict[int, list[_Mark]] = {index: [] for index in range(-1, len(spans))}
     for mark in marks:
-        marks_of[_owner(mark, text, spans)].append(mark)
+        marks_of[_owner(mark, text, spans, leads=leads)].append(mark)
     problems = [f"[{name}] is before the first claim" for mark in marks_of[-1] for name in mark.names]
     claims = []
     for index, (start, end) in enumerate(spans):
@@ -149,7 +154,7 @@ def given_claims(text: str, claims: Sequence[GivenClaim], names: Sequence[str]) 
         problems += [_no_passage(number, name) for name in unknown]
         inside = [mark for mark in marks if mark.start < position and start < mark.end]
         spans = tuple((max(start, mark.start), min(position, mark.end)) for mark in inside)
-        read.append(Claim(start, position, cites, spans, claim.notes))
+        read.append(Claim(start, position, cites, spans, claim.notes, number))
     return ReadClaims(tuple(read), tuple(problems))
 
 
@@ -173,10 +178,11 @@ def _located(text: str, claim: str, position: int) -> tuple[int, int] | None:
     return match.span() if match and words else None
 
 
-def _owner(mark: _Mark, text: str, spans: Sequence[tuple[int, int]]) -> int:
+def _owner(mark: _Mark, text: str, spans: Sequence[tuple[int, int]], *, leads: bool) -> int:
     """Return the index of the sentence that a mark belongs to; -1: there is none before it."""
     before = bisect_right(spans, mark.start, key=lambda span: span[0]) - 1
     begins_line = before < 0 or _has_break(text[spans[before][1] : mark.start])
+    begins_line |= leads and before >= 0 and mark.start >= spans[before][1]
     if begins_line and before + 1 < len(spans) and not _has_break(text[mark.end : spans[before + 1][0]]):
         return before + 1
     return before
@@ -201,8 +207,9 @@ def _marks(text: str, names: Sequence[str]) -> list[_Mark]:
 def _single_marks(text: str, names: Sequence[str]) -> list[_Mark]:
     bracketed = [_Mark(*match.span(), _names_in(match["inside"], names)) for match in _BRACKETED.finditer(text)]
     marks = [mark for mark in bracketed if mark.names]
-    if marks:
-        return marks
+    if any(set(mark.names) & set(names) for mark in marks):
+        return marks  # a year in brackets, `[2019]`, is no citation by itself
+    unknown, marks = marks, []
     for line in regex.finditer(r"[^\n]+", text):
         item = _FIRST_ITEM.search(text, *line.span())
         for match in _ROUND.finditer(text, line.start(), item.start() if item else line.end()):
@@ -214,7 +221,7 @@ def _single_marks(text: str, names: Sequence[str]) -> list[_Mark]:
         if inside not in names and set(inside) <= set(names):
             inside = ",".join(inside)  # ¹² cites 1 and 2 if there is no 12
         marks.append(_Mark(*match.span(), _names_in(inside, names)))
-    return sorted(mark for mark in marks if mark.names)
+    return sorted(mark for mark in marks if mark.names) or unknown
 
 
 def _names_in(inside: str, names: Sequence[str]) -> tuple[str, ...]:

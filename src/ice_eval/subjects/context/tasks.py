@@ -124,7 +124,7 @@ def _filled(text: str, values: dict[str, str]) -> str:
 def claims_of(answers: Sequence[CitedAnswer]) -> list[tuple[str, CitedAnswer, Claim]]:
     """Return all claims, each with its id and its answer."""
     return [
-        (f"{answer.id}#{number}", answer, claim)
+        (f"{answer.id}#{claim.number or number}", answer, claim)
         for answer in answers
         for number, claim in enumerate(answer.claims, start=1)
     ]
