@@ -124,7 +124,7 @@ def test_a_function_that_answers_wrongly_is_told_so(answer, message):
 
 def test_attention_is_refused_at_planning_with_what_works():
     with pytest.raises(
-        ice.ConfigError, match="'attention' needs attentions.*that work with it: first-k, .*random, .*or your own"
+        ice.ConfigError, match="'attention' needs attentions.*that work with it: .*first-k, .*random, .*or your own"
     ):
         ice.evaluate(judge, task())
 
