@@ -502,7 +502,7 @@ class TextReader:
 
     completions: Completions
     name: str
-    """What the texts are, as `claim`."""
+    """Noun for the texts, as `claim`."""
     spelled: Callable[[int], str]
     scoring: ClassVar[str] = "given"
     tokens: ClassVar[Sequence[LabelTokens]] = ()

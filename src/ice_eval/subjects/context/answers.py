@@ -15,7 +15,7 @@ class Passage:
     """A source that the model reads."""
 
     name: str
-    """What citations call it, as `3`: shown in brackets before its text."""
+    """Name that citations use, as `3`: shown in brackets before its text."""
     text: str
     score: float | None = None
     """Its score in the retrieval, if given."""

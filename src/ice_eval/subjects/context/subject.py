@@ -134,7 +134,8 @@ class ContextSubject(Subject):
         problems = [f"{answer.id}: {problem}" for answer in self.answers for problem in answer.problems]
         if problems:
             more = f" (and {len(problems) - _MOST_PROBLEMS} more)" if len(problems) > _MOST_PROBLEMS else ""
-            found.append(f"{len(problems)} problems in the data: {'; '.join(problems[:_MOST_PROBLEMS])}{more}.")
+            noun = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+            found.append(f"{noun} in the data: {'; '.join(problems[:_MOST_PROBLEMS])}{more}.")
         return found
 
     def pool(self, engine: Engine, examples: Sequence[Example]) -> LongUnitPool:
