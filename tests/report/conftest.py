@@ -95,7 +95,7 @@ def opened(chromium):
     """An address -> the page there; it fails the test if anything is fetched, logged as an error, or asked."""
     contexts, faults = [], []
 
-    def build(url, *, width=1280, height=900, drawn=False, **options):
+    def build(url, *, width=1280, height=900, drawn=False, shown="#detail h3", **options):
         context = chromium.new_context(viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         context.set_offline(True)
@@ -106,7 +106,7 @@ def opened(chromium):
         page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda r: None if r.url.startswith(("file:", "data:", "blob:")) else faults.append(r.url))
         page.goto(url)
-        page.wait_for_selector("#detail h3")
+        page.wait_for_selector(shown)
         if drawn:
             page.wait_for_selector("html[data-drawn]")
         return page

@@ -7,7 +7,7 @@ from typing import Any, get_args
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
-from ice_eval.report.colours import word_of_verdict
+from ice_eval.report.colours import word_of_line, word_of_verdict
 from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
@@ -121,7 +121,7 @@ def _rate_column(name: str) -> Column:
         return percent(line.win_rate) + (" *" if line.p_adjusted is not None and line.p_adjusted <= _STAR else "")
 
     def word(row: Mapping[str, Any]) -> str | None:
-        return word_of_verdict(row[name].verdict) if name in row else None
+        return word_of_line(row[name]) if name in row else None
 
     return Column(name, name, "text", get=lambda row: rate(row[name]) if name in row else None, word=word)
 

@@ -5,6 +5,9 @@
 from collections.abc import Mapping
 
 from ice_eval import stats
+from ice_eval.results import SummaryLine
+from ice_eval.results.summary import CONTROL
+from ice_eval.table import EMPTY, percent
 
 WORD_COLOURS: Mapping[str | None, str] = {
     "anti-faithful": "#b5400e",
@@ -70,3 +73,15 @@ def operator_colour(name: str) -> str:
 def word_of_verdict(verdict: stats.Verdict | None) -> stats.Word | None:
     """Return the word that colours a verdict and its win rate."""
     return None if verdict is None else verdict.word
+
+
+def word_of_line(line: SummaryLine) -> stats.Word | None:
+    """Return the word that colours a line; None for the random control, which is not judged."""
+    return None if line.attribution == CONTROL else word_of_verdict(line.verdict)
+
+
+def verdict_of(line: SummaryLine) -> str:
+    """Return the verdict on a line; the random control reads `control: 47.0 %, expected 50 %`."""
+    if line.attribution == CONTROL:
+        return f"control: {percent(line.win_rate)}, expected 50 %"
+    return EMPTY if line.verdict is None else str(line.verdict)

@@ -11,6 +11,7 @@ from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.citations import CITED
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
+from ice_eval.results.summary import CONTROL
 from ice_eval.stats import PATTERNS, WEAKLY_FAITHFUL, ReasoningVerdict
 from ice_eval.stats import WORDS as VERDICTS
 from ice_eval.table import share
@@ -21,7 +22,6 @@ WORDS = (*VERDICTS, UNDETERMINED, DISAGREE, *PATTERNS)
 OF_CLAIMS = ("uncited but used", "post-rationalised")
 """Words that only claims of cited answers have; `parametric` is one of theirs, too."""
 _PARAMETRIC = "parametric"
-_CONTROL = "random"
 _NAMED = 5
 """Claims that a line names."""
 
@@ -59,7 +59,7 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
         return f"{run}{line.attribution} under {operators} (k = {share(line.k)}, {line.direction}{null})"
 
     def counts(line: SummaryLine | AgreementLine) -> bool:
-        return line.attribution in attributions if attributions else line.attribution != _CONTROL
+        return line.attribution in attributions if attributions else line.attribution != CONTROL
 
     found = list(_of_chains(summaries, words))
     if not attributions or CITED in attributions:

@@ -4,8 +4,9 @@ import base64
 import functools
 import hashlib
 import importlib.resources
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,25 @@ from ice_eval.report.browser import BUDGET, browser_data, script_json
 from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
 from ice_eval.report.chains import capacity_table, chain_verdict
 from ice_eval.report.citations import MEANINGS, headline, headlines, shown_answers, words_table
-from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour
+from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour, verdict_of, word_of_line
+from ice_eval.report.conclusion import conclude
 from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.sentences import in_first_setting, lead, notes, place_of, verdicts
+from ice_eval.report.sentences import in_first_setting, lead, notes, place_of
 from ice_eval.report.tables import cost_table, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
 from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
+from ice_eval.table import interval, percent
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
-_BROWSER = ("elements.js", "histogram.js", "chain.js", "browser.js")
-"""One script, since a page cannot import."""
+RANKED = ("win-rate-heatmap", "operator-comparison", "operator-bars")
+"""Figures whose numbers the page of one run opens with."""
+_PAGE = ("elements.js", "theme.js", "tools.js", "tables.js")
+_BROWSER = ("histogram.js", "chain.js", "browser.js")
+_FIGURES = ("elements.js", "tools.js", "figures.js")
+"""Parts of one script each, since a page cannot import."""
 
 
 def write_html(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool = False, budget: int = BUDGET) -> Path:
@@ -46,17 +53,26 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool =
         ConfigError: The file cannot be written.
     """
     content = page(folders, simultaneous=simultaneous, budget=budget)
+    return write_page(html_page("report.html", content, browser=content["browser"]), path)
+
+
+def html_page(name: str, content: Mapping[str, Any], *, browser: Mapping[str, Any] | None = None) -> str:
+    """Return the page of a template, with its scripts and a policy under which nothing else runs.
+
+    The content has the title of the page and its `drawn` figures; `browser` is the data of the example browser.
+    """
     drawn: Drawings = content["drawn"]
     specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
-    sources = {"browser": "\n".join(map(_asset, _BROWSER)), "figures": _asset("figures.js"), "library": drawn.library}
-    scripts = {name: script_text(source) for name, source in sources.items()}
-    text = template("report.html").render(
-        page=content,
-        style=_asset("style.css"),
-        scripts=scripts,
-        policy=content_policy(list(scripts.values())),
-        data={"browser": script_json(content["browser"]), "figures": script_json(specs)},
-    )
+    parts = [("browser-data" if browser else "", browser, [_joined(_PAGE, _BROWSER if browser else ())])]
+    if drawn.figures:
+        parts.append(("figure-data", specs, [drawn.library, _joined(_FIGURES)]))
+    scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
+    policy = content_policy([source for _, _, sources in scripts for source in sources])
+    return template(name).render(page=content, style=_asset("style.css"), scripts=scripts, policy=policy)
+
+
+def write_page(text: str, path: Path) -> Path:
+    """Write a page; raise `ConfigError` if the file cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
@@ -79,6 +95,10 @@ def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: in
     of_chains = [summary.chains is not None for summary in summaries]
     of_claims = [summary.citations is not None for summary in summaries]
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
+    runs = [
+        _run(folder, record, summary)
+        for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
+    ]
     return {
         "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
         "chains": any(of_chains),
@@ -87,10 +107,8 @@ def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: in
         "only_citations": all(of_claims),
         "explained": any(summary.configurations for summary in summaries),
         "lead": lead(summaries, simultaneous=simultaneous),
-        "runs": [
-            _run(folder, record, summary)
-            for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
-        ],
+        "silences": list(dict.fromkeys(run["conclusion"].silence for run in runs)),
+        "runs": runs,
         "tables": all_tables,
         "numbered": any("run" in table.header for table in all_tables),
         "figures": [figure for figure in figures if not figure["name"].startswith(OF_CHAINS)],
@@ -109,7 +127,7 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
         **{name: record[name] for name in ("title", "total", "folder")},
         "chains": None if summary.chains is None else chain_verdict(summary),
         "citations": None if summary.citations is None else _citations(folder, summary.citations),
-        "verdicts": verdicts(summary),
+        "conclusion": conclude(summary, manifest),
         "notes": notes(noted),
         "tables": [table for table in [cost_table(manifest)] if table.rows],
         "provenance": provenance(manifest),
@@ -146,6 +164,8 @@ def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> Dra
     from ice_eval.report.figures import figures, theme
 
     drawn = figures(folders, simultaneous=simultaneous)
+    if len(folders) == 1:  # the page opens with the same numbers
+        drawn = [figure for figure in drawn if figure.name not in RANKED]
     if not drawn:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -198,9 +218,9 @@ def _environment() -> jinja2.Environment:
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
     found.globals |= {"version": __version__, "citation": CITATION}
-    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css)
+    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line)
     found.globals |= {function.__name__: function for function in functions}
-    found.filters["unbroken"] = unbroken
+    found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
     found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return found
 
@@ -225,6 +245,10 @@ def content_policy(scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
+
+
+def _joined(*names: Sequence[str]) -> str:
+    return "\n".join(map(_asset, itertools.chain(*names)))
 
 
 def _asset(name: str) -> str:

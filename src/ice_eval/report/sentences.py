@@ -2,19 +2,17 @@
 
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.nulls import SIZE
 from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.chains import OperatorVerdict, cot_notes
+from ice_eval.report.chains import cot_notes
 from ice_eval.report.citations import citation_notes
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
-from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Adaptation, AgreementLine, RobustnessLine
 from ice_eval.results.summary import SMALL_N
 from ice_eval.table import percent, share
@@ -65,44 +63,6 @@ _ENOUGH_FOR_KAPPA = 8
 _NAMED = 5
 
 
-@dataclass(frozen=True)
-class Statement:
-    """The verdicts of a run on one attribution in one setting."""
-
-    attribution: str
-    setting: str
-    """Direction and size, and the null where sets are matched by more than their size."""
-    sentences: tuple[OperatorVerdict, ...]
-    over_all: str
-    """One conclusion over all operators, if they allow it; empty with a single operator."""
-    silence: str
-    """Conclusions that the verdicts do not allow."""
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """Statements of a run: on each attribution in its first setting, and in the others."""
-
-    first: tuple[Statement, ...]
-    others: tuple[Statement, ...]
-
-
-def verdicts(summary: Summary) -> Verdicts:
-    """Return a statement for every attribution and setting, the settings in the order of the run."""
-    units, lines = _units([summary]), [line for line in summary.configurations if line.operator != ALL]
-    over_all = {place_of(line): _over_all(line, units) for line in summary.robustness}
-    groups: dict[Configuration, list[SummaryLine]] = {}
-    for line in lines:
-        groups.setdefault(place_of(line), []).append(line)
-    found = []
-    for place, group in groups.items():
-        sentences, silence = tuple(map(_sentence, group)), _silence(group, units)
-        found.append(Statement(place.attribution, _setting(place), sentences, over_all.get(place, ""), silence))
-    is_first = [place in in_first_setting(lines) for place in groups]
-    others = itertools.compress(found, [not first for first in is_first])
-    return Verdicts(tuple(itertools.compress(found, is_first)), tuple(others))
-
-
 def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
     """Return the introduction to the verdicts of some runs: the comparison, and the choice of words."""
     both = "“p adj.” and `ice report --simultaneous`"
@@ -114,7 +74,7 @@ def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
     matched = ", ".join(null for null in nulls if null != SIZE)
     also = f" (some also matched by {matched})" if SIZE in nulls else f" and matched by {matched}"
     return (
-        f"Each explanation's {ranked} {_units(summaries)} are {act}, and random sets of the same "
+        f"Each explanation's {ranked} {units_of(summaries)} are {act}, and random sets of the same "
         f"size{also if matched else ''} are {act} in the same way. The win rate is the share of random sets that the "
         f"explanation beats{_chance(lines)}. "
         "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %, better than random "
@@ -135,14 +95,14 @@ def place_of(line: SummaryLine | AgreementLine | RobustnessLine) -> Configuratio
     return Configuration(line.attribution, "", line.direction, line.k, line.null)
 
 
-def _units(summaries: Sequence[Summary]) -> str:
+def units_of(summaries: Sequence[Summary]) -> str:
     """Return the name of what explanations choose from: steps of chains, or units of texts."""
     return "steps" if all(summary.chains is not None for summary in summaries) else "units"
 
 
 def _chance(lines: Sequence[SummaryLine]) -> str:
     """Return the rule for ties, and the resulting win rate of chance."""
-    strict = {_is_strict(line) for line in lines if _has_ties(line)}
+    strict = {is_strict(line) for line in lines if has_ties(line)}
     if strict == {True, False}:
         return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
     if strict == {True}:
@@ -150,17 +110,17 @@ def _chance(lines: Sequence[SummaryLine]) -> str:
     return ", ties counted half: 50 % is chance" if strict else ": 50 % is chance"
 
 
-def _is_strict(line: SummaryLine) -> bool:
+def is_strict(line: SummaryLine) -> bool:
     """True where ties count as lost, by the protocol that the flags name."""
     return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
 
 
-def _has_ties(line: SummaryLine) -> bool:
+def has_ties(line: SummaryLine) -> bool:
     """True where the share of sets that tie prints as more than 0.0 %."""
     return line.tie_rate is not None and round(line.tie_rate, 3) > 0
 
 
-def _over_all(line: RobustnessLine, units: str) -> str:
+def over_all_sentence(line: RobustnessLine, units: str) -> str:
     """Return one sentence on all operators."""
     if line.word == "robust":
         return f"All operators put it at {THRESHOLD} or above."
@@ -171,7 +131,7 @@ def _over_all(line: RobustnessLine, units: str) -> str:
     return "Whether the operators agree is not certain." if line.word else ""
 
 
-def _setting(place: Configuration) -> str:
+def setting_of(place: Configuration) -> str:
     act = "keeping" if place.direction == "sufficiency" else "removing"
     null = "" if place.null == SIZE else f", random sets matched by {place.null}"
     if place.k is None:
@@ -180,23 +140,7 @@ def _setting(place: Configuration) -> str:
     return f"{act} {chosen}{null}"
 
 
-def _sentence(line: SummaryLine) -> OperatorVerdict:
-    verdict, word = ("no verdict", None) if line.verdict is None else (str(line.verdict), line.verdict.word)
-    if line.win_rate is None:
-        return OperatorVerdict(line.operator, verdict, word, "no example could be evaluated.")
-    limits = line.win_rate_ci
-    between = "no interval" if limits is None else f"95 % interval {100 * limits[0]:.1f}–{percent(limits[1])}"
-    sets = "random sets of the same size" + ("" if line.null == SIZE else f" and matched by {line.null}")
-    verb, counted, tied = "it beats", "", ""
-    if _has_ties(line):
-        # Half of the sets that tie are in the win rate, but they were not beaten.
-        lost, half = ("it beats", ", ties counted as lost"), ("it wins against", ", ties counted half")
-        (verb, counted), tied = lost if _is_strict(line) else half, f"{percent(line.tie_rate)} tie; "
-    text = f"{verb} {percent(line.win_rate)} of {sets}{counted} ({tied}{between}, n = {line.n})."
-    return OperatorVerdict(line.operator, verdict, word, text)
-
-
-def _silence(lines: Sequence[SummaryLine], units: str) -> str:
+def silence(lines: Sequence[SummaryLine], units: str) -> str:
     """Return conclusions that a reader might draw from the verdicts, and must not."""
     words = {line.verdict.word for line in lines if line.verdict is not None}
     parts = []

@@ -15,7 +15,7 @@ from ice_eval.analysis.answers import Answered
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.citations import carried_difference_table, citation_tables
-from ice_eval.report.colours import word_of_verdict
+from ice_eval.report.colours import verdict_of, word_of_line, word_of_verdict
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
@@ -94,7 +94,7 @@ _PAPER = (
 )
 _SUMMARY = (
     *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
-    Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
+    Column("win_rate", "win rate", "percent", word=word_of_line),
     *(Column(each.name, *each.metadata["column"]) for each in fields(Measures) if "column" in each.metadata),
     _UNTIED,
     Column("rank_effect", "effect", "text", get=_effect),
@@ -102,7 +102,7 @@ _SUMMARY = (
     # A single example tests nothing about a mean: its value of 1 would read like a result.
     Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
-    Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
+    Column("verdict", "verdict", "text", get=verdict_of, word=word_of_line),
 )
 
 

@@ -369,6 +369,8 @@ class SummaryLine(Measures, LineHead):
     """One configuration of a run, over all its examples."""
 
     flags: tuple[str, ...]
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Reason -> number of examples without a result."""
 
 
 @dataclass(frozen=True, kw_only=True)

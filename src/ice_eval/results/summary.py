@@ -1,9 +1,12 @@
 """All statistics of a run, computed from its folder without a model."""
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,9 +34,15 @@ ALPHA = 0.10
 DRAWS, DRAWS_PER_TEST = 9999, 200
 """Draws of a randomization test, and draws for each configuration if p-values of many are adjusted."""
 _LEVEL, _SMALLEST_P = 0.95, 1e-300
-_CONTROL = "random"
+CONTROL = "random"
+"""The attribution that wins one half of its comparisons if the run is sound."""
 SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
+_NOTHING_TO_TEST = re.compile(
+    r"the text has (no|one) unit|the claim has no token|.* marks (every|no) unit|fewer than \d+ steps"
+    r"|there is only one option|the reply holds no thinking"
+)
+"""Reasons that speak of the example alone: it was left out, but nothing failed."""
 COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)
 """Kinds of rows that statistics use."""
 _ROWS_AT_ONCE = 50_000
@@ -137,7 +146,7 @@ def summarise(
     used = {cell: outcomes.select(outcomes.sound) for cell, outcomes in grouped.items()}
     inferences = _Inferences(used, config)
     lines = [
-        _line(cell, used[cell], len(outcomes) - len(used[cell]), config, inferences, notes, noise)
+        _line(cell, used[cell], Counter(outcomes.errors.values()), config, inferences, notes, noise)
         for cell, outcomes in grouped.items()
     ]
     return Summary(
@@ -257,7 +266,7 @@ def is_decided(folder: RunFolder, config: RunSettings, *, n_parts: int) -> bool:
     """Return True if the first parts settle the verdict on every attribution but the control, under every operator."""
     for cell, outcomes in outcomes_by_configuration(folder, config, n_parts=n_parts).items():
         used = outcomes.select(outcomes.sound)
-        if cell.operator == ALL or cell.attribution == _CONTROL:
+        if cell.operator == ALL or cell.attribution == CONTROL:
             continue
         if not len(used):
             return False
@@ -270,7 +279,7 @@ def is_decided(folder: RunFolder, config: RunSettings, *, n_parts: int) -> bool:
 def _line(
     cell: Configuration,
     used: Outcomes,
-    n_skipped: int,
+    skipped: Counter[str],
     config: RunSettings,
     inferences: _Inferences,
     notes: Sequence[str],
@@ -287,10 +296,11 @@ def _line(
         task=config.task,
         **cell._asdict(),
         n=len(used),
-        n_skipped=n_skipped,
+        n_skipped=skipped.total(),
         accuracy=float(np.mean(right)) if right.size else None,
         **vars(measures),
         flags=tuple(sorted(flags)),
+        skipped=dict(skipped.most_common()),
     )
 
 
@@ -305,6 +315,44 @@ def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
         replace(summary, configurations=tuple(itertools.islice(together, len(summary.configurations))))
         for summary in summaries
     ]
+
+
+class Dropped(NamedTuple):
+    """Examples that should have a result and have none."""
+
+    n: int
+    total: int
+    reasons: Mapping[str, int]
+    """Reason -> number of examples."""
+    where: str = ""
+    """The configuration, if others lost fewer examples."""
+
+    @property
+    def share(self) -> float:
+        return self.n / self.total if self.total else 0.0
+
+
+_NONE = Dropped(0, 0, {})
+
+
+def dropped(summary: Summary) -> Dropped:
+    """Return the failed examples of the configuration that has most of them; texts of one unit did not fail."""
+    lines = [line for line in summary.configurations if line.operator != ALL]
+    counted = [((line.attribution, line.operator), line.skipped, line.n + line.n_skipped) for line in lines]
+    if summary.chains is not None:
+        counted.append((("", ""), summary.chains.problems.skipped, summary.chains.problems.n))
+    found = dict[tuple[str, str], Dropped]()
+    for place, skipped, total in counted:
+        failed = {why: n for why, n in skipped.items() if not _NOTHING_TO_TEST.match(why)}
+        found[place] = max(
+            found.get(place, _NONE), Dropped(sum(failed.values()), total, failed), key=attrgetter("share")
+        )
+    (attribution, operator), most = max(found.items(), key=lambda each: each[1].share, default=(("", ""), _NONE))
+    same = [place for place, each in found.items() if each.n == most.n]
+    if len(same) == len(found) or not operator:
+        return most
+    is_shared = all(place in same for place in found if place[1] == operator)
+    return most._replace(where=f"under {operator}" if is_shared else f"for {attribution} under {operator}")
 
 
 def simultaneous(summary: Summary) -> Summary:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import word_of_verdict
+from ice_eval.report.colours import word_of_line
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
@@ -107,7 +107,7 @@ def _heatmap(runs: _Runs) -> Figure | None:
         shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **parts.cell(line.win_rate)}
         if line.win_rate is not None:
             # Unlike a published number, it has a verdict that its colour must not contradict.
-            shown["word"] = word_of_verdict(line.verdict) or parts.NO_VERDICT
+            shown["word"] = word_of_line(line) or parts.NO_VERDICT
         rows.append(shown)
     caption = (
         "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows. 50 is chance."

@@ -399,18 +399,7 @@ function pressed(event) {
   }
 }
 
-function themeButton() {
-  const root = document.documentElement;
-  const button = byId("theme");
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-  const name = () => { button.textContent = isDark() ? "Light" : "Dark"; button.setAttribute("aria-label", `${button.textContent} colours`); };
-  button.hidden = false;
-  button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; name(); });
-  name();
-}
-
 function start() {
-  themeButton();
   controls.run.replaceChildren(...data.runs.map((each, index) => el("option", { value: index }, each.title)));
   controls.run.closest(".control").hidden = data.runs.length < 2;
   openRun(0);

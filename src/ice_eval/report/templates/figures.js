@@ -12,11 +12,21 @@ function theme() {
 // `ast` makes Vega interpret its expressions, so that the page's policy needs not allow eval.
 const options = { actions: false, ast: true, renderer: "svg", defaultStyle: false };
 
+// Figures use the width of the page: panels grow with it, up to a size at which they still look like one figure.
+function widened(spec, box) {
+  const room = box.clientWidth - 200; // labels and legends
+  const inner = spec.spec ?? spec;
+  if (room < 500 || typeof inner.width !== "number") return spec;
+  const columns = spec.facet?.column ? new Set(spec.datasets[spec.data.name].map((row) => row.column)).size : 1;
+  const width = Math.max(inner.width, Math.min(860, Math.floor(room / columns) - 24));
+  return spec.spec ? { ...spec, spec: { ...inner, width } } : { ...spec, width };
+}
+
 async function draw(name = theme()) {
   const own = ++latest;
   for (const box of document.querySelectorAll("[data-figure]")) {
     views.get(box)?.finalize();
-    const spec = { ...specs[box.dataset.figure], config: themes[name], description: box.getAttribute("aria-label") };
+    const spec = { ...widened(specs[box.dataset.figure], box), config: themes[name], description: box.getAttribute("aria-label") };
     // Into a box of its own: Vega names what it draws into, and the region keeps its name.
     views.set(box, await window.vegaEmbed(box.firstElementChild, spec, { ...options, tooltip: { theme: name } }));
     if (own !== latest) return; // asked to draw in other colours meanwhile
@@ -24,6 +34,18 @@ async function draw(name = theme()) {
   document.documentElement.dataset.drawn = name;
 }
 
+// On white, whatever the page's colours are: what is saved goes into documents.
+async function save(box, kind) {
+  const spec = { ...specs[box.dataset.figure], config: { ...themes.light, background: "#ffffff" } };
+  const drawn = el("div", { style: `width: ${box.clientWidth}px` });
+  const { view, finalize } = await window.vegaEmbed(drawn, spec, options);
+  saveAs(`${box.dataset.figure}.${kind}`, await view.toImageURL(kind, kind === "png" ? 3 : 1));
+  finalize();
+}
+
+for (const box of document.querySelectorAll("[data-figure]")) {
+  addTools(box.closest("figure").firstElementChild, box.getAttribute("aria-label"), { SVG: () => save(box, "svg"), PNG: () => save(box, "png") });
+}
 new MutationObserver(() => draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 dark.addEventListener("change", () => draw());
 // Paper is white, whatever the screen is.

@@ -1,0 +1,307 @@
+"""The first screen of a run: one sentence that answers, problems, key figures, and all methods, the best first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ice_eval import stats
+from ice_eval.report.chains import chain_verdict
+from ice_eval.report.citations import headline
+from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.sentences import (
+    has_ties,
+    in_first_setting,
+    over_all_sentence,
+    place_of,
+    setting_of,
+    silence,
+    units_of,
+)
+from ice_eval.results import Configuration, Manifest, Summary, SummaryLine
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import RobustnessLine
+from ice_eval.results.summary import CONTROL, Dropped, dropped
+from ice_eval.stats.verdict import MARGIN
+from ice_eval.table import EMPTY, Column, Table, interval, percent, table_of
+
+NAMED_OTHERS = 2
+"""Further methods that the sentence names."""
+FAILS = 0.05
+"""Largest adjusted p-value of the random control that is reported as a problem."""
+
+
+class Tile(NamedTuple):
+    """One key figure."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One attribution in one setting, under every operator."""
+
+    attribution: str
+    lines: tuple[SummaryLine, ...]
+    over_all: RobustnessLine | None
+    """All operators together; None with one operator."""
+    agreement: str
+    """The same in a sentence; empty if it says nothing."""
+    rank: float
+    """Win rate by which methods are sorted: that of the average over operators, where there is one."""
+
+    @property
+    def is_control(self) -> bool:
+        return self.attribution == CONTROL
+
+
+@dataclass(frozen=True)
+class MethodRanking:
+    """All methods that were tested in one setting, the best first and the control last."""
+
+    name: str
+    """The setting in words."""
+    methods: tuple[Method, ...]
+
+    @property
+    def has_ties(self) -> bool:
+        return any(has_ties(line) for method in self.methods for line in method.lines)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a run shows, in one screen."""
+
+    sentences: tuple[str, ...]
+    """The answer, and what to know beside it."""
+    problems: tuple[str, ...]
+    """Whatever may make the sentence wrong: failed examples, a control that wins or loses too often."""
+    tiles: tuple[Tile, ...]
+    first: MethodRanking | None
+    """Methods in the first setting of each; None without an explanation."""
+    others: tuple[MethodRanking, ...]
+    silence: str
+    """Conclusions that the verdicts do not allow."""
+
+    @property
+    def sentence(self) -> str:
+        return " ".join(self.sentences)
+
+
+def conclude(summary: Summary, manifest: Manifest) -> Conclusion:
+    """Return the conclusion of a finished run, by the intervals and verdicts of this summary."""
+    rankings, failed = _rankings(summary), dropped(summary)
+    first = rankings[0] if rankings else None
+    return Conclusion(
+        sentences=tuple(_sentences(summary, manifest, first, failed)),
+        problems=tuple(_problems(summary, failed)),
+        tiles=tuple(_tiles(summary, manifest, first, failed)),
+        first=first,
+        others=tuple(rankings[1:]),
+        silence=silence([line for line in summary.configurations if line.attribution != CONTROL], units_of([summary])),
+    )
+
+
+def _rankings(summary: Summary) -> list[MethodRanking]:
+    places: dict[Configuration, dict[str, SummaryLine]] = {}
+    for line in summary.configurations:
+        places.setdefault(place_of(line), {})[line.operator] = line
+    over_all, units = {place_of(line): line for line in summary.robustness}, units_of([summary])
+    first = set(in_first_setting(summary.configurations))
+    rankings: dict[str, list[Method]] = {}
+    for place, lines in sorted(places.items(), key=lambda each: each[0] not in first):
+        leading = lines.get(ALL) or next(iter(lines.values()))
+        single = tuple(line for name, line in lines.items() if name != ALL)
+        together = over_all.get(place)
+        said = "" if together is None or place.attribution == CONTROL else over_all_sentence(together, units)
+        method = Method(place.attribution, single, together, said, leading.win_rate or 0.0)
+        rankings.setdefault("" if place in first else setting_of(place), []).append(method)
+    names = {"": " or ".join(dict.fromkeys(map(setting_of, filter(first.__contains__, places))))}
+    return [
+        MethodRanking(names.get(name, name), tuple(sorted(methods, key=lambda each: (each.is_control, -each.rank))))
+        for name, methods in rankings.items()
+    ]
+
+
+def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> Iterator[str]:
+    if summary.chains is not None:
+        yield chain_verdict(summary).title
+    elif summary.citations is not None:
+        yield headline(summary.citations)
+    else:
+        yield from _explained(summary, manifest, first)
+    if failed.n:
+        yield f"{_lost(failed)}."
+
+
+def _lost(failed: Dropped) -> str:
+    return f"{failed.n} of {failed.total} examples have no result{failed.where and f' {failed.where}'}"
+
+
+def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None) -> Iterator[str]:
+    """Yield sentences on the best method, the others and the control."""
+    evaluated = [each for each in first.methods if any(line.n for line in each.lines)] if first else []
+    methods = [each for each in evaluated if not each.is_control]
+    if not evaluated:
+        yield "No example could be evaluated."
+    if methods:
+        best, *rest = methods
+        verb = _verb(methods)
+        yield f"{_named(best)} is {_verdicts(best)}: it {_wins(best, verb, manifest)}."
+        if len(rest) <= NAMED_OTHERS:
+            yield from (f"{_named(each)} {verb} {_rates(each)}." for each in rest)
+        else:
+            rates = [line.win_rate for each in rest for line in each.lines if line.win_rate is not None]
+            yield f"The other {len(rest)} methods win {_whole(min(rates))} to {_whole(max(rates))}."
+        yield from _ahead(summary, methods)
+    for control in (each for each in evaluated if each.is_control):
+        if any(map(_fails, control.lines)):
+            comment = "where 50 % is expected"
+        else:
+            rates = [line.win_rate for line in control.lines if line.win_rate is not None]
+            near = all(abs(rate - stats.CHANCE) <= MARGIN for rate in rates)
+            comment = "as it should be" if near else "not far enough from 50 % to be a problem"
+        yield f"The random control is at {_rates(control)}, {comment}."
+
+
+def _named(method: Method) -> str:
+    return method.attribution[:1].upper() + method.attribution[1:]
+
+
+def _verb(methods: Sequence[Method]) -> str:
+    # Half of the sets that tie are in the win rate, but nobody beat them.
+    return "wins against" if any("ties" in line.flags for each in methods for line in each.lines) else "beats"
+
+
+def _wins(method: Method, verb: str, manifest: Manifest) -> str:
+    line, unit = method.lines[0], manifest.config.unit
+    matched = "" if line.null == "size" else f", matched by {line.null}"
+    sets = f"random {unit} sets of the same size{matched}"
+    if line.direction == "necessity":
+        return f"hurts more, if removed, than {_rates(method)} of {sets}"
+    return f"{verb} {_rates(method)} of {sets}"
+
+
+def _rates(method: Method) -> str:
+    known = [line for line in method.lines if line.win_rate is not None]
+    several = len(known) > 1
+    return _listed([_whole(line.win_rate) + (f" ({line.operator})" if several else "") for line in known])
+
+
+def _whole(rate: float | None) -> str:
+    return EMPTY if rate is None else f"{100 * rate:.0f} %"
+
+
+def _verdicts(method: Method) -> str:
+    """Return `faithful under delete and infill`, or one word for each operator."""
+    by_word: dict[str, list[str]] = {}
+    for line in method.lines:
+        by_word.setdefault(str(line.verdict) if line.verdict else "without a verdict", []).append(line.operator)
+    return _listed([f"{word} under {_listed(operators)}" for word, operators in by_word.items()])
+
+
+def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
+    """Yield whether the best method is ahead of the second, by the intervals of paired differences."""
+    if len(methods) < 2:
+        return
+    best, second = methods[0].attribution, methods[1].attribution
+    line = methods[0].lines[0]
+    apart = []
+    for each in summary.rankings:
+        if (each.direction, each.k, each.null) == (line.direction, line.k, line.null) and each.operator != ALL:
+            group = {name: place for place, names in enumerate(each.ranking) for name in names}
+            if best in group and second in group:
+                apart.append(group[best] < group[second])
+    if apart and all(apart):
+        yield f"{_named(methods[0])} is ahead of {second} under every operator."
+    elif apart and not any(apart):
+        yield (
+            f"Which of the two is better, {line.n} examples do not settle."
+            if len(methods) == 2
+            else (f"Whether {best} is better than {second}, {line.n} examples do not settle.")
+        )
+
+
+def _fails(line: SummaryLine) -> bool:
+    """Return True for a random control whose adjusted test rejects one half."""
+    return line.attribution == CONTROL and line.n > 1 and line.p_adjusted is not None and line.p_adjusted <= FAILS
+
+
+def _problems(summary: Summary, failed: Dropped) -> Iterator[str]:
+    if failed.n:
+        reasons = "; ".join(f"{why} ({n})" for why, n in failed.reasons.items())
+        yield f"{_lost(failed)} ({percent(failed.share)}): {reasons}."
+    for line in summary.configurations:
+        if _fails(line):
+            yield (
+                f"The random control wins {percent(line.win_rate)} under {line.operator}, where 50 % is expected "
+                f"({setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}): win rates of this run may be wrong."
+            )
+
+
+def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> Iterator[Tile]:
+    if first is None or summary.chains is not None:
+        return
+    lines = [line for method in first.methods for line in method.lines]
+    widest = max(lines, key=lambda line: line.n)
+    left_out = widest.n_skipped - failed.n if widest.n_skipped > failed.n else 0
+    notes = [f"of {widest.n + widest.n_skipped}"]
+    notes += [f"{failed.n} dropped"] * bool(failed.n) + [f"{left_out} skipped"] * bool(left_out)
+    used = dict.fromkeys((min(line.n for line in lines), widest.n))
+    yield Tile("examples used", " to ".join(map(str, used)), ", ".join(notes))
+    if widest.accuracy is not None:
+        yield Tile("model accuracy", percent(widest.accuracy), f"{len(manifest.labels)} labels")
+    ties = [line.tie_rate for line in lines if line.tie_rate is not None]
+    if ties:
+        yield Tile("random sets that tie", percent(max(ties)), "at most, under one operator")
+    over_all = {each.attribution: each.over_all for each in first.methods if not each.is_control}
+    words = {name: line.word for name, line in over_all.items() if line is not None and line.word is not None}
+    if words:
+        agree = "yes" if set(words.values()) == {"robust"} else "no" if "operator-dependent" in words.values() else ""
+        yield Tile("operators agree", agree or "in part", "; ".join(f"{name}: {word}" for name, word in words.items()))
+    limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
+    if limits:
+        least = percent(max(limits)) if max(limits) <= 1 else "none"
+        yield Tile("smallest detectable win rate", least, "with power 80 %")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def conclusion_table(found: Conclusion) -> Table | None:
+    """Return the first ranking as a short table: a row for each method, a column for each operator."""
+    if found.first is None:
+        return None
+    methods = found.first.methods
+    operators = dict.fromkeys(line.operator for method in methods for line in method.lines)
+
+    def of(method: Method, operator: str) -> SummaryLine | None:
+        return next((line for line in method.lines if line.operator == operator), None)
+
+    def column(operator: str) -> Column:
+        def rate(method: Method) -> str | None:
+            line = of(method, operator)
+            return f"{percent(line.win_rate)} {interval(line.win_rate_ci)}" if line is not None and line.n else None
+
+        def word(method: Method) -> str | None:
+            line = of(method, operator)
+            return None if line is None else word_of_line(line)
+
+        return Column(operator, operator, "text", get=rate, word=word)
+
+    columns = (
+        Column("attribution", "attribution", "text"),
+        *map(column, operators),
+        Column("verdict", "verdict", "text", get=_short_verdict),
+    )
+    return table_of("Win rates against random sets of the same size", methods, columns)
+
+
+def _short_verdict(method: Method) -> str:
+    return (
+        "control, expected 50 %"
+        if method.is_control
+        else ", ".join(dict.fromkeys(verdict_of(line) for line in method.lines if line.n))
+    )
