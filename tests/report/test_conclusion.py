@@ -37,6 +37,49 @@ def test_sentence_names_the_best_method_the_others_and_the_control(summary):
 
 
 @pytest.mark.parametrize(
+    ("changes", "verb"),
+    [
+        ({}, "beats"),
+        ({"tie_rate": 0.0004}, "beats"),
+        ({"tie_rate": 0.126}, "wins against"),
+        ({"tie_rate": 0.126, "flags": ["protocol_released", "ties"]}, "beats"),
+    ],
+)
+def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, verb):
+    assert f"it {verb} 79 % of random token sets" in conclude(summary({**GRADIENT, **changes}), MANIFEST).sentence
+
+
+def test_undecidable_verdict_says_how_many_sets_tie(summary):
+    found = conclude(summary({**GRADIENT, "verdict": "undecidable: 85 % of sets tie"}), MANIFEST)
+    assert found.sentence.startswith("Gradient is undecidable: 85 % of sets tie under delete")
+
+
+def test_average_over_operators_ranks_methods_and_is_no_line_of_its_own(summary):
+    lines = [{**GRADIENT, "operator": name} for name in ("delete", "infill", "all")]
+    better = {**ATTENTION, "operator": "all", "win_rate": 0.95}
+    found = conclude(summary(*lines, ATTENTION, {**ATTENTION, "operator": "infill"}, better), MANIFEST).first
+    assert [method.attribution for method in found.methods] == ["attention", "gradient"]
+    assert [line.operator for line in found.methods[1].lines] == ["delete", "infill"]
+
+
+def test_attributions_with_a_size_of_their_own_are_in_the_first_ranking(summary):
+    lines = [
+        {"attribution": name, "direction": direction, "k": k}
+        for name in ("a", "b")
+        for direction in ("sufficiency", "necessity")
+        for k in (0.1, 0.2)
+    ]
+    found = conclude(summary(*lines, {"attribution": "human", "k": None}), MANIFEST)
+    assert found.first.name == "keeping the top 10 % or keeping what it marks"
+    assert sorted(each.attribution for each in found.first.methods) == ["a", "b", "human"]
+    assert [each.name for each in found.others] == [
+        "keeping the top 20 %",
+        "removing the top 10 %",
+        "removing the top 20 %",
+    ]
+
+
+@pytest.mark.parametrize(
     ("groups", "said"),
     [
         ((("gradient",), ("attention",)), "Gradient is ahead of attention under every operator."),

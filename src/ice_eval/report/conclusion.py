@@ -11,6 +11,7 @@ from ice_eval.report.colours import verdict_of, word_of_line
 from ice_eval.report.sentences import (
     has_ties,
     in_first_setting,
+    is_strict,
     over_all_sentence,
     place_of,
     setting_of,
@@ -141,7 +142,9 @@ def _lost(failed: Dropped) -> str:
 
 def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None) -> Iterator[str]:
     """Yield sentences on the best method, the others and the control."""
-    evaluated = [each for each in first.methods if any(line.n for line in each.lines)] if first else []
+    evaluated = (
+        [each for each in first.methods if any(line.win_rate is not None for line in each.lines)] if first else []
+    )
     methods = [each for each in evaluated if not each.is_control]
     if not evaluated:
         yield "No example could be evaluated."
@@ -170,8 +173,9 @@ def _named(method: Method) -> str:
 
 
 def _verb(methods: Sequence[Method]) -> str:
-    # Half of the sets that tie are in the win rate, but nobody beat them.
-    return "wins against" if any("ties" in line.flags for each in methods for line in each.lines) else "beats"
+    # Half of the sets that tie are in the win rate, but nobody beat them; a protocol may count them as lost.
+    tied = any(has_ties(line) and not is_strict(line) for each in methods for line in each.lines)
+    return "wins against" if tied else "beats"
 
 
 def _wins(method: Method, verb: str, manifest: Manifest) -> str:
