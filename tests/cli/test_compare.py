@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import pytest
 from tests.cli.commands import assert_refused
@@ -134,9 +135,11 @@ def test_the_paper_is_compared_with_one_run(ice, runs):
 
 
 def test_a_report_over_runs_that_are_alike_says_which_is_which(ice, runs):
-    out = ice("report", runs / "a", runs / "b").out
+    out = ice("report", runs / "a", runs / "b", "--full").out
     assert f"• run 1 is {runs / 'a'}\n• run 2 is {runs / 'b'}\n" in out
-    assert "run 1 is" not in ice("report", runs / "a").out
+    assert "run 1 is" not in ice("report", runs / "a", "--full").out
+    short = ice("report", runs / "a", runs / "b").out
+    assert "--full" in short and all(re.search(rf"^toy \({name}\) on demo +gradient ", short, re.M) for name in "ab")
 
 
 def commands(group, name=""):

@@ -5,11 +5,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import Format, Json, check_format
-from ice_eval.cli._output import print_json, print_run, print_summaries, print_tables, print_text
+from ice_eval.cli._options import MAX_DROPPED, Format, Full, Json, MaxDropped, check_format, check_share
+from ice_eval.cli._output import (
+    exit_if,
+    print_conclusions,
+    print_json,
+    print_run,
+    print_summaries,
+    print_tables,
+    print_text,
+)
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 
@@ -68,23 +75,26 @@ def report(
             help="Use intervals and verdicts that hold for all configurations of a run at once; also for --fail-if.",
         ),
     ] = False,
+    max_dropped: MaxDropped = MAX_DROPPED,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.report import failures, words_of, write_html
+    """Print what one or several runs show, all their tables, or write them as a page or as figures."""
+    from ice_eval.report import failures, losses, tables, words_of, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
     from ice_eval.results.summary import simultaneous as with_simultaneous
 
     others = {"json": as_json, "html": html is not None, "figures": figures is not None}
-    check_format(style, also=(JSON_LINES,), **others)
+    check_format(style, also=(JSON_LINES,), **others, full=full)
+    check_share("--max-dropped", max_dropped)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
     shown = list(map(with_simultaneous, summaries)) if simultaneous else summaries
-    failed = failures(shown, unwanted, attributions=names(fail_for or ""))
+    failed = [*failures(shown, unwanted, attributions=names(fail_for or "")), *losses(summaries, max_dropped)]
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
@@ -98,12 +108,14 @@ def report(
         paths = [str(folder.path) for folder in found]
         if as_json:
             _print_json(summaries, paths)  # it has both intervals
+        elif style is not None:
+            print_tables(tables(shown, simultaneous=simultaneous), style=style)
         else:
-            _print_summaries(shown, paths, style, simultaneous=simultaneous)
-    for line in failed:
-        print_text(f"ice: {line}", error=True)
-    if failed:
-        raise typer.Exit(1)
+            if full:
+                print_summaries(shown, paths, simultaneous=simultaneous)
+                print_text("")
+            print_conclusions(found, shown, simultaneous=simultaneous, full=full)
+    exit_if(failed)
 
 
 def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
@@ -112,17 +124,6 @@ def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
 
     together = zip(folders, adjusted_jointly(summaries), strict=True)
     print_json([{"folder": name, **as_json(summary)} for name, summary in together])
-
-
-def _print_summaries(
-    summaries: "list[Summary]", folders: list[str], style: str | None, *, simultaneous: bool = False
-) -> None:
-    from ice_eval.report import tables
-
-    if style is not None:
-        print_tables(tables(summaries, simultaneous=simultaneous), style=style)
-    else:
-        print_summaries(summaries, folders, simultaneous=simultaneous)
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:
@@ -234,11 +235,11 @@ def measures(
         print_text(note, error=True)
 
 
-def rescore(folder: Annotated[Path, Argument(help="Run folder.")], as_json: Json = False) -> None:
+def rescore(folder: Annotated[Path, Argument(help="Run folder.")], full: Full = False, as_json: Json = False) -> None:
     """Compute all statistics of a run again from its ledger, without a model."""
     from ice_eval.api import Run
 
     run = Run(folder)
     run.rescore()
     run.report()
-    print_run(run.folder, as_json=as_json)
+    print_run(run.folder, as_json=as_json, full=full)

@@ -1,7 +1,8 @@
 """Tables and pages from run folders; never from models."""
 
 from ice_eval.report.chains import ChainVerdict, chain_verdict
-from ice_eval.report.gate import failures, words_of
+from ice_eval.report.conclusion import conclude, conclusion_table
+from ice_eval.report.gate import failures, losses, words_of
 from ice_eval.report.page import ShownExample, summary_html, write_html
 from ice_eval.report.sentences import adaptation_notes, difference_notes, notes, plan_notes
 from ice_eval.report.tables import (
@@ -20,6 +21,7 @@ from ice_eval.table import Table
 
 __all__ = [
     "FORMATS", "ChainVerdict", "ShownExample", "Table", "adaptation_notes", "adaptation_table", "agreement_table",
-    "chain_verdict", "cost_table", "difference_notes", "difference_tables", "failures", "formatted", "notes",
-    "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_html",
+    "chain_verdict", "conclude", "conclusion_table", "cost_table", "difference_notes", "difference_tables", "failures",
+    "formatted", "losses", "notes", "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table",
+    "tables", "words_of", "write_html",
 ]  # fmt: skip
