@@ -117,7 +117,8 @@ def test_a_second_run_says_that_nothing_is_left_to_do(ice, tmp_path):
 
 FAILING = """
 def predict(texts):
-    return [[float("nan")] * 2 if "film" in text else [0.1 + len(text) % 7 / 10, 0.9 - len(text) % 7 / 10] for text in texts]
+    shares = [0.1 + len(text) % 7 / 10 if "film" not in text else float("nan") for text in texts]
+    return [[share, 1 - share] for share in shares]
 """
 
 

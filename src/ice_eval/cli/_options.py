@@ -37,9 +37,7 @@ Format = Annotated[str | None, Option("--format", help="Print the tables as md, 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Full = Annotated[bool, Option("--full", help="Print all tables and notes, not the conclusion alone.")]
 MAX_DROPPED = 0.1
-MaxDropped = Annotated[
-    float, Option(metavar="SHARE", help="Largest share of failed examples for exit 0.")
-]
+MaxDropped = Annotated[float, Option(metavar="SHARE", help="Largest share of failed examples for exit 0.")]
 TASK = TaskFlags._fields
 """Names of the settings that define the task."""
 _TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
