@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show
+from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show, view
 from ice_eval.cli._output import print_text
 from ice_eval.errors import ConfigError, IceError
 
@@ -47,6 +47,7 @@ app.command("f-fidelity", rich_help_panel=_RUN)(f_fidelity.f_fidelity)
 app.command("report", rich_help_panel=_READ)(report.report)
 app.command("show", rich_help_panel=_READ)(show.show)
 app.command("compare", rich_help_panel=_READ)(report.compare)
+app.command("view", rich_help_panel=_READ)(view.view)
 app.command("measures", rich_help_panel=_READ)(report.measures)
 app.command("audit-infill", rich_help_panel=_READ)(audit.audit_infill)
 app.command("rescore", rich_help_panel=_READ)(report.rescore)

@@ -22,6 +22,6 @@ from ice_eval.table import Table
 __all__ = [
     "FORMATS", "ChainVerdict", "ShownExample", "Table", "adaptation_notes", "adaptation_table", "agreement_table",
     "chain_verdict", "cost_table", "difference_notes", "difference_tables", "failures", "formatted", "notes",
-    "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_comparison",
-    "write_html",
+    "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table", "tables", "words_of",
+    "write_comparison", "write_html",
 ]  # fmt: skip

@@ -81,22 +81,28 @@ def answer(found: RunDifference, letter: str) -> str:
     if not settled:
         closest = f"the clearest difference is that of {_named(lines[0], letter, several)}"
         return f"Whether A or {letter} is better, the examples do not settle: {closest}."
-    better = [line for line in settled if (line.difference or 0.0) > 0], [
-        line for line in settled if (line.difference or 0.0) < 0
-    ]
-    sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in zip((letter, "A"), better) if side]
+    better = {name: [line for line in settled if _better(line, letter) == name] for name in (letter, "A")}
+    sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in better.items() if side]
     said = "; ".join(sides) + "."
     if len(sides) > 1:
         said = f"Neither run is better throughout: {said}"
     left = len(lines) - len(settled)
-    return said if not left else f"{said} The other {_count(left)} of {len(lines)} {'is' if left == 1 else 'are'} not settled."
+    return (
+        said
+        if not left
+        else f"{said} The other {_count(left)} of {len(lines)} {'is' if left == 1 else 'are'} not settled."
+    )
 
 
 def leading(found: RunDifference) -> list[WinRateDifference]:
-    """Return the tested differences of explanations, without the control, and under single operators if there are any."""
+    """Return the tested differences without those of the control, and under single operators if there are any."""
     tested = [line for line in found.configurations if line.p_adjusted is not None and line.difference is not None]
     lines = [line for line in tested if line.attribution != CONTROL]
     return [line for line in lines if line.operator != ALL] or lines
+
+
+def _better(line: WinRateDifference, letter: str) -> str:
+    return letter if (line.difference or 0.0) > 0 else "A"
 
 
 def _count(n: int) -> str:
@@ -132,7 +138,9 @@ def _of_subjects(letters: Sequence[str], summaries: Sequence[Summary]) -> Iterat
         for each in summaries
     ]
     if any(said):
-        yield from (f"{letter}: {text or 'no chains and no cited answers.'}" for letter, text in zip(letters, said, strict=True))
+        yield from (
+            f"{letter}: {text or 'no chains and no cited answers.'}" for letter, text in zip(letters, said, strict=True)
+        )
         yield "These are statements on each run by itself; their differences are not tested."
 
 

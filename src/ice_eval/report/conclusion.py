@@ -298,12 +298,13 @@ def conclusion_table(found: Conclusion) -> Table | None:
     columns = (
         Column("attribution", "attribution", "text"),
         *map(column, operators),
-        Column("verdict", "verdict", "text", get=_short_verdict),
+        Column("verdict", "verdict", "text", get=short_verdict),
     )
     return table_of("Win rates against random sets of the same size", methods, columns)
 
 
-def _short_verdict(method: Method) -> str:
+def short_verdict(method: Method) -> str:
+    """Return the verdicts of a method under all operators, each once."""
     return (
         "control, expected 50 %"
         if method.is_control

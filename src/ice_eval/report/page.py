@@ -246,7 +246,7 @@ def script_text(source: str) -> Markup:
 
 
 def content_policy(scripts: Sequence[str], *, live: bool = False) -> str:
-    """Return a policy under which only these scripts run, and nothing is fetched but, if `live`, from the own server."""
+    """Return a policy under which only these scripts run, and nothing is fetched; if `live`, only from its server."""
     digests = (base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     forms = "form-action 'self'; connect-src 'self'" if live else "form-action 'none'"
