@@ -9,7 +9,7 @@ import threading
 import webbrowser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -18,6 +18,7 @@ from ice_eval.cli._output import print_json, print_text
 from ice_eval.errors import ConfigError, require
 
 if TYPE_CHECKING:
+    import uvicorn
     from starlette.types import ASGIApp
 
 GRACE_S = 3.0
@@ -51,18 +52,20 @@ def view(
     if not entries:
         reasons = "".join(f" {each.name}: {each.reason}" for each in runs.unreadable[:1])
         raise ConfigError(f"no finished run in {folder} or below it; `ice run --out FOLDER` makes one.{reasons}")
+    places = [each for each in (models, folder, Path(".")) if each is not None]
     with _listening(HOST, port) as listening:
         port, token = listening.getsockname()[1], secrets.token_urlsafe(32)
+        server = _server(application(runs, WhatIf(places), token=token, port=port))
         url = f"http://{HOST}:{port}/?token={token}"
         if as_json:
             print_json({"url": url, "runs": len(entries)})
         else:
-            print_text(f"{len(entries)} runs in {folder}. Ctrl-C ends the server.\n{url}")
+            count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
+            print_text(f"{count} in {folder}. Ctrl-C ends the server.\n{url}")
         print(end="", flush=True)
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
-        places = [each for each in (models, folder, Path(".")) if each is not None]
-        _serve(application(runs, WhatIf(places), token=token, port=port), listening)
+        server.run(sockets=[listening])
 
 
 @contextlib.contextmanager
@@ -79,8 +82,8 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         yield found
 
 
-def _serve(app: "ASGIApp", listening: socket.socket) -> None:
-    """Answer requests until SIGINT or SIGTERM, then return."""
+def _server(app: "ASGIApp") -> "uvicorn.Server":
+    """Return a server that answers until SIGINT or SIGTERM, and then ends as if it were done."""
     import uvicorn
 
     class Server(uvicorn.Server):
@@ -88,7 +91,8 @@ def _serve(app: "ASGIApp", listening: socket.socket) -> None:
         def capture_signals(self) -> Iterator[None]:  # uvicorn would raise them again when it has ended
             yield
 
-    server = Server(uvicorn.Config(app, log_level="error", access_log=False, server_header=False, ws="none"))
+    options: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False}
+    server = Server(uvicorn.Config(app, ws="none", lifespan="off", **options))
 
     def stop(number: int, frame: object) -> None:
         server.should_exit = server.force_exit = True
@@ -98,4 +102,4 @@ def _serve(app: "ASGIApp", listening: socket.socket) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    server.run(sockets=[listening])
+    return server

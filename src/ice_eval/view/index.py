@@ -14,6 +14,7 @@ from ice_eval.report.citations import headline
 from ice_eval.report.conclusion import Conclusion, Method, conclude, short_verdict
 from ice_eval.report.sentences import setting_of
 from ice_eval.results import Manifest, RunFolder, Summary
+from ice_eval.results.json_files import read_record
 from ice_eval.results.summary import dropped
 from ice_eval.table import EMPTY, Column, Table
 
@@ -91,8 +92,11 @@ class RunIndex:
         known = self._known.get(run_id)
         if known is not None and known.stamp == stamp:
             return known
-        folder = RunFolder.existing(path)
-        manifest, summary = folder.manifest(), folder.summary()
+        folder = RunFolder(path)
+        manifest = folder.manifest()
+        if manifest.status != "complete":
+            raise ConfigError("the run is not finished; the same command again continues it.")
+        summary = read_record(path / _SUMMARY, Summary)
         return RunEntry(run_id, name, folder, manifest, summary, conclude(summary, manifest), stamp)
 
 

@@ -177,7 +177,7 @@ class _Pages:
         try:
             return JSONResponse(await run_in_threadpool(self._what_if.ask, entry, fields, units, operator))
         except IceError as exc:
-            return JSONResponse({"error": str(exc)}, 422)
+            return JSONResponse({"error": str(exc)})
 
     def _entry(self, run: str) -> RunEntry:
         """Return a run by its id in the index; nothing of a request becomes a path."""

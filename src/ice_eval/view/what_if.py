@@ -1,10 +1,11 @@
 """What-if questions to the model of a run: own texts, own units, and the null of random sets of the same size."""
 
+import contextlib
 import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,22 @@ from numpy.typing import ArrayLike
 
 from ice_eval.attributions.user_supplied import Given
 from ice_eval.encoding import WHOLE
-from ice_eval.errors import ConfigError, DataError
+from ice_eval.errors import ConfigError, DataError, IceError
 from ice_eval.models import SERVED, load_model, models
 from ice_eval.nulls import SIZE
-from ice_eval.pipeline import TextSubject
+from ice_eval.pipeline import TextSubject, examples_read
 from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.replicas import Replica, RunPart, RunSpec
 from ice_eval.records import Example, Inputs
 from ice_eval.report.example import cut_at_units
 from ice_eval.report.provenance import stored_task
-from ice_eval.results import Configuration, Manifest
+from ice_eval.results import Configuration, Manifest, content_hash_of_all
 from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.results.outcomes import outcome_lines, outcome_table
 from ice_eval.settings import RunConfig
+from ice_eval.tasks import HubData, Task
 from ice_eval.view.index import RunEntry
 
 PICKED = "picked"
@@ -174,6 +176,17 @@ def examples_of(entry: RunEntry, *, most: int | None = None) -> list[Example]:
     return found[:most]
 
 
+def _read_examples(entry: RunEntry, task: Task) -> Sequence[Example]:
+    """Return all examples that a run read, which infill draws from; where they are not at hand, those it evaluated."""
+    manifest = entry.manifest
+    if task.data.origin == manifest.data.origin and not isinstance(task.data, HubData):
+        with contextlib.suppress(IceError, OSError):
+            found = task.examples(limit=examples_read(manifest.config.n))
+            if content_hash_of_all(map(asdict, found)) == manifest.identity["data"]:
+                return found
+    return examples_of(entry)
+
+
 def _spec(entry: RunEntry, replica: Replica, operator: str, picked: Given) -> RunSpec:
     """Return the run of a single question: the settings of a run under one operator, with picked units."""
     stored, info = entry.manifest.config, replica.info()
@@ -183,7 +196,7 @@ def _spec(entry: RunEntry, replica: Replica, operator: str, picked: Given) -> Ru
     settings |= {"attributions": (PICKED,), "operators": (operator,), "directions": stored.directions[:1]}
     settings |= {"nulls": (SIZE,), "adaptive": None, "until": None, "eraser": False, "target": "predicted", "n": 1}
     return RunSpec(
-        config=RunConfig(**settings), subject=TextSubject(task), examples=examples_of(entry),
+        config=RunConfig(**settings), subject=TextSubject(task), examples=_read_examples(entry, task),
         attributions={PICKED: picked}, budget=info.budget, part_size=info.part_size, lowered={}, threads=None,
         targets=None, weights=info.fingerprint,
     )  # fmt: skip

@@ -66,8 +66,8 @@
     const act = compared.direction === "sufficiency" ? "kept" : "removed";
     const ties = compared.tie_rate > 0 ? `, ${percent(compared.tie_rate)} tie` : "";
     at("answer").replaceChildren(
-      el("h3", {}, `${compared.units.length} units ${act}, under ${compared.operator}`),
-      el("p", { class: "said" }, `They win against ${percent(compared.win_rate)} of ${compared.null.length} random sets of the same size${ties} (p = ${compared.p_value.toFixed(3)}).`),
+      el("h3", {}, `${compared.units.length} unit${compared.units.length > 1 ? "s" : ""} ${act}, under ${compared.operator}`),
+      el("p", { class: "said" }, `${compared.units.length > 1 ? "They win" : "It wins"} against ${percent(compared.win_rate)} of ${compared.null.length} random sets of the same size${ties} (p = ${compared.p_value.toFixed(3)}).`),
       el("dl", { class: "facts" }, ...[[`probability of “${label}”`, rate(compared.probability)], ["log-odds", two(compared.log_odds)]].map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
       dots(compared));
   }
