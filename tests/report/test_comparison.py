@@ -1,7 +1,7 @@
 """What the page of a comparison answers."""
 
 import pytest
-from tests.small_runs import METHODS, run, task_of, texts
+from tests.toy_runs import planted, reviews, run
 
 from ice_eval.report.comparison import answer, comparison_page, write_comparison
 from ice_eval.results import RunDifference, WinRateDifference, differences
@@ -73,10 +73,11 @@ def test_settings_are_named_where_they_differ_and_many_differences_are_counted()
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     root = tmp_path_factory.mktemp("compared")
-    found = task_of([{"text": text, "label": 0} for text in texts(30)])
-    methods = {MARKUP: METHODS["against"], "same": METHODS["hat"]}
-    first = run(found, attributions=methods, m=10, out=root / f"{MARKUP[:4]}b>first")
-    second = run(found, attributions={**methods, MARKUP: METHODS["strong"]}, m=10, out=root / "second")
+    asked = {"records": reviews(60), "operators": "delete"}
+    first = run(
+        **asked, attributions={MARKUP: lambda item: -planted(item), "same": planted}, out=root / f"{MARKUP[:4]}b>"
+    )
+    second = run(**asked, attributions={MARKUP: planted, "same": planted}, out=root / "second")
     return differences(first.folder, [second.folder])
 
 
