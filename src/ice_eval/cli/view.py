@@ -1,6 +1,7 @@
 """`ice view`."""
 
 import contextlib
+import logging
 import os
 import secrets
 import signal
@@ -91,10 +92,16 @@ def _server(app: "ASGIApp") -> "uvicorn.Server":
         def capture_signals(self) -> Iterator[None]:  # uvicorn would raise them again when it has ended
             yield
 
-    options: dict[str, Any] = {"log_level": "error", "access_log": False, "server_header": False}
+    options: dict[str, Any] = {
+        "log_level": "error",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,
+    }
     server = Server(uvicorn.Config(app, ws="none", lifespan="off", **options))
 
     def stop(number: int, frame: object) -> None:
+        logging.disable()  # a request that is cut off is no error
         server.should_exit = server.force_exit = True
         last = threading.Timer(GRACE_S, os._exit, (0,))  # nothing is written, so a model may be left in mid-answer
         last.daemon = True

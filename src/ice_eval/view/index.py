@@ -10,18 +10,17 @@ from typing import Any, NamedTuple
 from ice_eval.errors import ConfigError
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
-from ice_eval.report.citations import headline
+from ice_eval.report.citations import leading
 from ice_eval.report.conclusion import Conclusion, Method, conclude, short_verdict
 from ice_eval.report.sentences import setting_of
 from ice_eval.results import Manifest, RunFolder, Summary
 from ice_eval.results.json_files import read_record
 from ice_eval.results.summary import dropped
-from ice_eval.table import EMPTY, Column, Table
+from ice_eval.table import EMPTY, Column, Table, percent
 
 _MANIFEST, _SUMMARY = "manifest.json", "summary.json"
 _SKIPPED = {"node_modules", "site-packages", "__pycache__"}
 """Folders that are not searched, beside hidden ones."""
-_LONGEST = 90
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,11 @@ class RunEntry:
     @property
     def verdict(self) -> str:
         if self.summary.chains is not None:
-            return _short(chain_verdict(self.summary).title)
+            return ", ".join(dict.fromkeys(each.verdict for each in chain_verdict(self.summary).operators)) or EMPTY
         if self.summary.citations is not None:
-            return _short(headline(self.summary.citations))
+            line = leading(self.summary.citations)
+            rates = (EMPTY, EMPTY) if line is None else (percent(line.carried), percent(line.carried_random))
+            return f"{rates[0]} of claims carried, {rates[1]} by random passages"
         return EMPTY if self.best is None else short_verdict(self.best)
 
 
@@ -169,10 +170,6 @@ def _rate(operator: str, method_of: Callable[[Any], Method | None]) -> Column:
 def _operators(entries: Sequence[RunEntry]) -> list[str]:
     """Return all operators of some runs, in the order of their first run."""
     return list(dict.fromkeys(name for each in entries for name in each.manifest.config.operators))
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _table(title: str, lines: Sequence[object], columns: Sequence[Column]) -> Table:

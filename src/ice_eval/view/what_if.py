@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.results.outcomes import outcome_lines, outcome_table
 from ice_eval.settings import RunConfig
-from ice_eval.tasks import HubData, Task
+from ice_eval.tasks import FileData, HubData, Task
 from ice_eval.view.index import RunEntry
 
 PICKED = "picked"
@@ -178,11 +178,13 @@ def examples_of(entry: RunEntry, *, most: int | None = None) -> list[Example]:
 
 def _read_examples(entry: RunEntry, task: Task) -> Sequence[Example]:
     """Return all examples that a run read, which infill draws from; where they are not at hand, those it evaluated."""
-    manifest = entry.manifest
-    if task.data.origin == manifest.data.origin and not isinstance(task.data, HubData):
+    about, data, file = entry.manifest.data, task.data, Path(entry.manifest.data.origin)
+    if data.origin != about.origin and file.suffix in (".jsonl", ".csv") and file.is_file():
+        data = FileData(file, about.columns or (data.columns if isinstance(data, FileData) else {}))
+    if data.origin == about.origin and not isinstance(data, HubData):
         with contextlib.suppress(IceError, OSError):
-            found = task.examples(limit=examples_read(manifest.config.n))
-            if content_hash_of_all(map(asdict, found)) == manifest.identity["data"]:
+            found = replace(task, data=data).examples(limit=examples_read(entry.manifest.config.n))
+            if content_hash_of_all(map(asdict, found)) == entry.manifest.identity["data"]:
                 return found
     return examples_of(entry)
 
