@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from tests.toy_runs import stamps_of
@@ -94,10 +95,26 @@ def test_run_folders_stay_as_they_are(ask, ids, served, runs):
     "body",
     ["", "[]", "{}", "null", '{"fields": [], "units": [], "operator": "delete"}', "[" * 100_000,
      '{"fields": {"text": 1}, "units": [], "operator": "delete"}',
+     '{"fields": {"text": "\\ud800"}, "units": [], "operator": "delete"}',
      '{"fields": {"text": "a"}, "units": [true], "operator": "delete"}'],
 )  # fmt: skip
 def test_what_is_no_question_is_refused(ask, ids, served, body):
     assert ask("POST", f"/run/{ids['first']}/try", body=body, Origin=served.origin).status == 400
+
+
+def test_other_fields_than_those_of_the_run_are_refused(ask, ids, served):
+    body = json.dumps({"fields": {"other": TEXT}, "units": [], "operator": "delete"})
+    found = ask("POST", f"/run/{ids['first']}/try", body=body, Origin=served.origin)
+    assert json.loads(found.text) == {"error": "The fields of the text are not those of the run."}
+
+
+def test_a_run_that_is_gone_is_a_sentence(ask, runs):
+    shutil.copytree(runs / "first", runs / "gone")
+    ask()
+    [run] = [each.id for each in RunIndex(runs).entries() if each.name == "gone"]
+    shutil.rmtree(runs / "gone")
+    found = ask(path=f"/run/{run}/")
+    assert found.status == 409 and "manifest.json" in found.text and "gone" not in ask().text
 
 
 def test_a_long_question_is_refused(ask, ids, served):

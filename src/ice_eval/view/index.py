@@ -82,8 +82,11 @@ class RunIndex:
         self._known, self.unreadable = known, unreadable
         return sorted(known.values(), key=lambda each: each.manifest.finished or "", reverse=True)
 
+    def __contains__(self, run_id: object) -> bool:
+        return run_id in self._known
+
     def __getitem__(self, run_id: str) -> RunEntry:
-        """Return a run of the last `entries`, as it is now; raise KeyError if there is none of this id."""
+        """Return a run of the last `entries`, as it is now."""
         known = self._known[run_id]
         return self._entry(known.folder.path, known.name)
 

@@ -1,5 +1,6 @@
 """The local server of `ice view`: pages of runs, for whoever has the token, on the loopback interface alone."""
 
+import contextlib
 import functools
 import html
 import json
@@ -19,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ice_eval.errors import IceError
+from ice_eval.errors import IceError, is_broken
 from ice_eval.report.comparison import comparison_page
 from ice_eval.report.page import Drawings, html_page, page
 from ice_eval.results import differences
@@ -51,7 +52,7 @@ def application(index: RunIndex, what_if: WhatIf, *, token: str, port: int) -> A
         Route("/run/{run}/try", pages.try_out),
         Route("/run/{run}/try", pages.ask, methods=["POST"]),
     ]
-    handlers: Any = {IceError: _failed, HTTPException: _failed}
+    handlers: Any = dict.fromkeys((IceError, OSError, HTTPException), _failed)
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), token=token, port=port)
 
 
@@ -144,10 +145,7 @@ class _Pages:
         if len(chosen) < 2:
             raise HTTPException(400, "Choose two runs or more in the table of all runs, then compare them.")
         first, *others = (self._entry(run).folder for run in chosen)
-        links = [
-            _HOME,
-            *((f"Report {letter}", f"/run/{run}/") for letter, run in zip("ABCDEFGH", chosen, strict=False)),
-        ]
+        links = [_HOME, *((f"Report {name}", f"/run/{run}/") for name, run in zip("ABCDEFGH", chosen, strict=False))]
         return _page(comparison_page(differences(first, others), links=links))
 
     def try_out(self, request: Request) -> Response:
@@ -182,14 +180,11 @@ class _Pages:
     def _entry(self, run: str) -> RunEntry:
         """Return a run by its id in the index; nothing of a request becomes a path."""
         with self._lock:
-            try:
-                return self._runs[run]
-            except KeyError:
-                self._runs.entries()  # a page of an earlier server
-            try:
-                return self._runs[run]
-            except KeyError:
-                raise HTTPException(404, "There is no such run in this folder.") from None
+            if run not in self._runs:
+                self._runs.entries()  # a run that has just been finished
+            if run not in self._runs:
+                raise HTTPException(404, "There is no such run in this folder.")
+            return self._runs[run]
 
     def _try_link(self, entry: RunEntry) -> list[tuple[str, str]]:
         return [] if refusal(entry.manifest) else [("What if …", f"/run/{entry.id}/try")]
@@ -197,19 +192,15 @@ class _Pages:
 
 def _question(body: bytes) -> tuple[dict[str, str], list[int], str]:
     """Return fields, units and operator of a request; raise HTTPException if it is none."""
-    try:
+    with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError, AttributeError):
         content = json.loads(body)
         fields, units, operator = content["fields"], content["units"], content["operator"]
-    except (ValueError, RecursionError, KeyError, TypeError) as exc:
-        raise HTTPException(400, "This is no question.") from exc
-    kinds = isinstance(fields, dict) and isinstance(units, list) and isinstance(operator, str)
-    if (
-        not kinds
-        or not all(isinstance(each, str) for each in fields.values())
-        or not all(type(u) is int for u in units)
-    ):
-        raise HTTPException(400, "This is no question.")
-    return fields, units, operator
+        texts = (operator, *fields, *fields.values())
+        if all(type(each) is str and not is_broken(each) for each in texts) and all(
+            type(each) is int for each in units
+        ):
+            return fields, list(units), operator
+    raise HTTPException(400, "This is no question.")
 
 
 def _page(text: str, status: int = 200) -> Response:

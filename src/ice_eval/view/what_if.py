@@ -95,6 +95,8 @@ class WhatIf:
             raise ConfigError("The run has no such operator.")
         with self._lock:
             loaded = self._of(entry, operator)
+            if values.keys() != loaded.spec.examples[0].fields.keys():
+                raise DataError("The fields of the text are not those of the run.")
             example = _example(values, loaded.spec.examples)
             return {**_read(loaded, example), "compared": self._compared(loaded, example, units) if units else None}
 
@@ -218,6 +220,8 @@ def _read(loaded: _Loaded, example: Example) -> dict[str, Any]:
     if item.n_units < 2:
         raise DataError("The text has fewer than two units, so there is no set to compare with.")
     scores = engine.scorer.score(Inputs.join([item.full(), item.empty()]))
+    if not np.isfinite(scores).all():
+        raise DataError("The model's score of this text is not finite.")
     target = engine.subject.target(engine.config, example, scores[0], scores[1])
     texts = {**example.fields, **item.whole}
     cut = {name: cut_at_units(text, item.spans, name) for name, text in texts.items()}
