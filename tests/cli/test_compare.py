@@ -52,6 +52,14 @@ def test_several_runs_are_compared_with_the_first(ice, runs):
     assert [line.split()[0] for line in out.splitlines() if "gradient  " in line] == ["B", "C"]
 
 
+def test_the_page_is_written_in_place_of_the_tables(ice, runs, tmp_path):
+    done = ice("compare", runs / "a", runs / "b", "--html", tmp_path / "new" / "page.html")
+    assert (done.code, done.out) == (0, f"{tmp_path / 'new' / 'page.html'}\n")
+    assert "the examples do not settle" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert_refused(ice("compare", runs / "a", "--paper", "--html", tmp_path / "x.html"), "--html is about two runs")
+    assert_refused(ice("compare", runs / "a", runs / "b", "--html", tmp_path / "x.html", "--format", "md"), "exclude")
+
+
 def test_the_same_run_twice_has_no_differences(ice, runs):
     out = ice("compare", runs / "a", runs / "a").out
     assert "Settings that differ" not in out

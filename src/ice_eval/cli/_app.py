@@ -13,7 +13,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show
+from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show, view
 from ice_eval.cli._output import print_text
 from ice_eval.errors import ConfigError, IceError
 
@@ -55,6 +55,7 @@ _command(f_fidelity.f_fidelity, "f-fidelity", _RUN)
 _command(report.report, "report", _READ)
 _command(show.show, "show", _READ)
 _command(report.compare, "compare", _READ)
+_command(view.view, "view", _READ)
 _command(report.measures, "measures", _READ)
 _command(audit.audit_infill, "audit-infill", _READ)
 _command(report.rescore, "rescore", _READ)

@@ -162,27 +162,33 @@ def compare(
     folders: Annotated[list[Path], Argument(help="Two run folders or more; each is compared with the first.")],
     paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
     by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
+    html: Annotated[Path | None, Option(help="Write the comparison as one HTML file.")] = None,
     style: Format = None,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
 
     Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
-    less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
-    beside the published tables.
+    less than half of the smaller run. With --by-id the id alone decides. With --html, the page opens with the answer
+    and a plot of the differences. With --paper, one run is set beside the published tables.
     """
-    from ice_eval.report import difference_notes, difference_tables
+    from ice_eval.report import difference_notes, difference_tables, write_comparison
     from ice_eval.results import RunFolder, differences
 
-    check_format(style, json=as_json)
+    check_format(style, json=as_json, html=html is not None)
     if paper:
+        if html is not None:
+            raise ConfigError("--html is about two runs or more, and --paper about one; give one of them.")
         _compare_with_paper(folders, style, as_json=as_json)
         return
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
     first, *others = (RunFolder.existing(path) for path in folders)
     found = differences(first, others, by_id=by_id)
-    if as_json:
+    if html is not None:
+        write_comparison(found, html)
+        _print_written(html, [], as_json=as_json)
+    elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
     else:
         print_tables(difference_tables(found), difference_notes(found), style=style)

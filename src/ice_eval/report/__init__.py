@@ -1,6 +1,7 @@
 """Tables and pages from run folders; never from models."""
 
 from ice_eval.report.chains import ChainVerdict, chain_verdict
+from ice_eval.report.comparison import write_comparison
 from ice_eval.report.conclusion import conclude, conclusion_table
 from ice_eval.report.gate import failures, losses, words_of
 from ice_eval.report.page import ShownExample, summary_html, write_html
@@ -23,5 +24,5 @@ __all__ = [
     "FORMATS", "ChainVerdict", "ShownExample", "Table", "adaptation_notes", "adaptation_table", "agreement_table",
     "chain_verdict", "conclude", "conclusion_table", "cost_table", "difference_notes", "difference_tables", "failures",
     "formatted", "losses", "notes", "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table",
-    "tables", "words_of", "write_html",
+    "tables", "words_of", "write_comparison", "write_html",
 ]  # fmt: skip

@@ -302,7 +302,7 @@ def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None
     columns = (
         Column("attribution", "attribution", "text"),
         *map(column, operators),
-        Column("verdict", "verdict", "text", get=_short_verdict),
+        Column("verdict", "verdict", "text", get=short_verdict),
     )
     n_rows = sum(map(len, rankings.values()))
     part = f"; {len(rows)} of {n_rows} rows" if len(rows) < n_rows else ""
@@ -317,7 +317,8 @@ def _leading(methods: Sequence[Method], most: int | None) -> Sequence[Method]:
     return [*methods[: most - 1], methods[-1]]
 
 
-def _short_verdict(method: Method) -> str:
+def short_verdict(method: Method) -> str:
+    """Return the verdicts of a method under all operators, each once."""
     return (
         "control, expected 50 %"
         if method.is_control

@@ -82,9 +82,17 @@ class _WrongField(Exception):
     """A field is missing, unknown, or of another type."""
 
 
+@functools.cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the origin and the arguments of a type."""
+    return get_origin(kind), get_args(kind)
+
+
 def _decoded(value: Any, kind: Any, name: str) -> Any:
     """Return a JSON value as a type of the records, or raise `_WrongField`; `name` is the path of the field."""
-    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is float and type(value) is float and math.isfinite(value):  # by far the most
+        return value
+    origin, arguments = _parts(kind)
     if kind in (Any, object):
         return value
     if origin in (Union, types.UnionType):
@@ -124,10 +132,9 @@ def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
     if kind in (Verdict, ReasoningVerdict):  # their text follows from their other fields
         content = {each: value for each, value in content.items() if each != "text"}
     hints = _hints(kind)
-    unknown = [each for each in content if each not in hints]
-    if unknown:
-        raise _WrongField(f"it has an unknown field {_path(name, unknown[0])}")
-    for each in dataclasses.fields(kind):
+    if not content.keys() <= hints.keys():
+        raise _WrongField(f"it has an unknown field {_path(name, next(each for each in content if each not in hints))}")
+    for each in dataclasses.fields(kind) if len(content) < len(hints) else ():
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
         if each.name not in content and not has_default:
             raise _WrongField(f"it has no {_path(name, each.name)}")
