@@ -31,7 +31,7 @@ NAMING = ("run", "model", "task", "direction", "k", "null")
 _LONG = 20
 """Cells up to this width are not broken; longer ones may be, between words, into lines no narrower."""
 _GAP = 2
-_RUNS, _ROWS = 5, 16
+_RUNS, ROWS = 5, 16
 """Sentences or problems, and rows of a table, that fit on one screen together."""
 _WIDE = 10_000
 _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
@@ -133,7 +133,7 @@ def print_conclusions(
     if len(problems) > _RUNS:
         print_line(f"! {len(problems) - _RUNS} more problems: see --full or the report.", out=out)
     kind = "simultaneous 95 %" if simultaneous else "95 %"
-    tables = [capacity_table(*summaries), words_table(*summaries), conclusion_table(found, most=_ROWS, kind=kind)]
+    tables = [capacity_table(*summaries), words_table(*summaries), conclusion_table(found, most=ROWS, kind=kind)]
     for table in (each for each in tables if each.rows):
         out.print()
         out.print(fitted(table, out))

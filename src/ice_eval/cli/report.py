@@ -9,9 +9,11 @@ from typer import Argument, Option
 
 from ice_eval.cli._options import MAX_DROPPED, Format, Full, Json, MaxDropped, check_format, check_share
 from ice_eval.cli._output import (
+    ROWS,
     exit_if,
     print_conclusions,
     print_json,
+    print_line,
     print_run,
     print_summaries,
     print_tables,
@@ -164,6 +166,7 @@ def compare(
     by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
     html: Annotated[Path | None, Option(help="Write the comparison as one HTML file.")] = None,
     style: Format = None,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
@@ -173,6 +176,7 @@ def compare(
     and a plot of the differences. With --paper, one run is set beside the published tables.
     """
     from ice_eval.report import difference_notes, difference_tables, write_comparison
+    from ice_eval.report.comparison import comparison_lines, comparison_table
     from ice_eval.results import RunFolder, differences
 
     check_format(style, json=as_json, html=html is not None)
@@ -190,8 +194,14 @@ def compare(
         _print_written(html, [], as_json=as_json)
     elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
-    else:
+    elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
+    else:
+        for line in comparison_lines(found):
+            print_line(line)
+        print_text("")
+        print_tables([comparison_table(found, most=ROWS)])
+        print_line("All tables and notes: the same command with --full, or --html FILE.")
 
 
 def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """The comparison of a first run with others as a page: sentences that answer, differences as intervals, and tables."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -7,18 +8,22 @@ from typing import Any, NamedTuple
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
+from ice_eval.report.colours import word_of_verdict
 from ice_eval.report.page import Drawings, html_page, write_page
 from ice_eval.report.sentences import difference_notes, setting_of
-from ice_eval.report.tables import difference_tables, run_letters, run_names
+from ice_eval.report.tables import difference_tables, run_letters, run_names, setting
 from ice_eval.results import Configuration, RunDifference, Summary, WinRateDifference
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL
-from ice_eval.table import written
+from ice_eval.table import Column, Table, naming, table_of, written
 
 SETTLED = 0.05
 """Largest adjusted p-value of a difference that names the better run."""
 _NAMED = 3
 """Differences that a sentence names."""
+_LONGEST = 24
+"""Characters of a setting in a sentence."""
+_HASH = re.compile(r"[0-9a-f]{8,}")
 _SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Largest difference on the axis of the plot."""
 
@@ -69,6 +74,49 @@ def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
         **content,
     }
     return html_page("comparison.html", page)
+
+
+def comparison_lines(found: Sequence[RunDifference]) -> list[str]:
+    """Return the answer about each run, which runs these are, and the settings that differ."""
+    letters, first = run_letters(len(found) + 1)[1:], found[0].first.path
+    lines = [answer(each, letter) for letter, each in zip(letters, found, strict=True)]
+    for letter, each in zip(letters, found, strict=True):
+        changes = [_change(one.field, one.first, one.second) for one in each.settings]
+        lines.append(f"A is {first}, {letter} is {each.second.path}: {', '.join(changes) or 'the same settings'}.")
+    return [
+        *lines,
+        *_of_subjects(["A", *letters], [found[0].first.summary(), *(each.second.summary() for each in found)]),
+    ]
+
+
+def _change(field: str, first: object, second: object) -> str:
+    if all(isinstance(value, str) and _HASH.fullmatch(value) for value in (first, second)):
+        return f"other {field}"
+    return f"{field} {setting(first, _LONGEST)} → {setting(second, _LONGEST)}"
+
+
+def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
+    """Return the clearest differences, at most `most`."""
+    letters = run_letters(len(found) + 1)[1:]
+    pairs = [(letter, line) for letter, each in zip(letters, found, strict=True) for line in leading(each)]
+    shown = sorted(pairs, key=lambda pair: pair[1].p_adjusted or 0.0)[:most]
+    columns = (
+        *naming("attribution", "null", "operator", "direction", "k"),
+        Column("win_rate_first", "A", "percent", word=lambda line: word_of_verdict(line.verdict_first)),
+        Column(
+            "win_rate_second",
+            "B" if len(found) == 1 else "other",
+            "percent",
+            word=lambda line: word_of_verdict(line.verdict_second),
+        ),
+        Column("difference", "difference", "points"),
+        Column("difference_ci", "95 % CI", "points interval"),
+        Column("p_adjusted", "p adj.", "p-value"),
+    )
+    title = "Differences" if len(shown) == len(pairs) else f"Differences, the clearest {len(shown)} of {len(pairs)}"
+    return table_of(
+        title, [line for _, line in shown], columns, runs=[name for name, _ in shown] if len(found) > 1 else ()
+    )
 
 
 def answer(found: RunDifference, letter: str) -> str:
