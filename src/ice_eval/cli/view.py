@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import sys
 import threading
 import webbrowser
 from collections.abc import Iterator
@@ -63,7 +64,7 @@ def view(
         else:
             count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
             print_text(f"{count} in {folder}. Ctrl-C ends the server.\n{url}")
-        print(end="", flush=True)
+        sys.stdout.flush()
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
         server.run(sockets=[listening])
