@@ -2,7 +2,7 @@
 
 from ice_eval.report.chains import ChainVerdict, chain_verdict
 from ice_eval.report.gate import failures, words_of
-from ice_eval.report.page import ShownExample, summary_html, write_html
+from ice_eval.report.page import ShownExample, summary_html, write_grid, write_html
 from ice_eval.report.sentences import adaptation_notes, difference_notes, notes, plan_notes
 from ice_eval.report.tables import (
     FORMATS,
@@ -21,5 +21,6 @@ from ice_eval.table import Table
 __all__ = [
     "FORMATS", "ChainVerdict", "ShownExample", "Table", "adaptation_notes", "adaptation_table", "agreement_table",
     "chain_verdict", "cost_table", "difference_notes", "difference_tables", "failures", "formatted", "notes",
-    "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_html",
+    "plan_notes", "plan_table", "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_grid",
+    "write_html",
 ]  # fmt: skip

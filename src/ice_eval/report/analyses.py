@@ -7,13 +7,14 @@ from typing import Any, get_args
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
-from ice_eval.report.colours import word_of_line, word_of_verdict
+from ice_eval.report.colours import word_of, word_of_line
 from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
 _MOST_LINES = 50
 _STAR = 0.05
+_OF_RUN, _OF_LINE = ("model", "task", "language", "prompt"), ("direction", "null", "k")
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
@@ -105,15 +106,20 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     """Return the win rates of a grid, attributions and operators side by side; a star where adjusted p is small."""
-    of_run, of_line = ("model", "task", "language", "prompt"), ("direction", "null", "k")
+    single = [each.line for each in lines if each.line.operator != ALL]
+    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
+    return table_of("Win rates", grid_places(lines), (*naming(*_OF_RUN, *_OF_LINE), *map(_rate_column, across)))
+
+
+def grid_places(lines: Sequence[GridLine[SummaryLine]]) -> list[dict[str, Any]]:
+    """Return the rows of a grid: names of a run and of a setting, and a line for each `attribution operator`."""
     places: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in lines:
         line = each.line
-        named = {name: getattr(each.run, name) for name in of_run} | {name: getattr(line, name) for name in of_line}
-        places.setdefault(tuple(named.values()), named)[f"{line.attribution} {line.operator}"] = line
-    single = [each.line for each in lines if each.line.operator != ALL]
-    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
-    return table_of("Win rates", list(places.values()), (*naming(*of_run, *of_line), *map(_rate_column, across)))
+        named = {name: getattr(each.run, name) for name in _OF_RUN} | {name: getattr(line, name) for name in _OF_LINE}
+        place = places.setdefault(tuple(named.values()), {**named, "run": each.run.name})
+        place[f"{line.attribution} {line.operator}"] = line
+    return list(places.values())
 
 
 def _rate_column(name: str) -> Column:
@@ -288,7 +294,7 @@ def beside_table(found: paper.BesidePaper) -> Table:
     """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
     columns = (
         *naming("attribution", "operator", "k", "n"),
-        Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
+        Column("win_rate", "win rate", "percent", word=lambda line: word_of(line.attribution, line.verdict)),
         Column("win_rate_ci", "95 % CI", "percent interval"),
         Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
         Column("difference", "difference", "points"),

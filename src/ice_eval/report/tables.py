@@ -15,11 +15,11 @@ from ice_eval.analysis.answers import Answered
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.citations import carried_difference_table, citation_tables
-from ice_eval.report.colours import verdict_of, word_of_line, word_of_verdict
+from ice_eval.report.colours import verdict_of, word_of, word_of_line
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
-from ice_eval.results.summary import adjusted_jointly
+from ice_eval.results.summary import CONTROL, adjusted_jointly
 from ice_eval.table import EMPTY, Column, Table, is_number, naming, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
@@ -276,13 +276,15 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column("win_rate_first", "A", "percent", word=lambda x: word_of_verdict(x.verdict_first)),
-        Column("win_rate_second", second, "percent", word=lambda x: word_of_verdict(x.verdict_second)),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of(x.attribution, x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of(x.attribution, x.verdict_second)),
         Column("difference", f"{second} − A", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
         Column("p_adjusted", "p adj.", "p-value"),
-        Column("verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of_verdict(x.verdict_second)),
+        Column(
+            "verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of(x.attribution, x.verdict_second)
+        ),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
 
@@ -306,6 +308,8 @@ def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> T
 
 
 def _verdicts(line: WinRateDifference) -> str:
+    if line.attribution == CONTROL:
+        return "control"
     first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
     return f"{second} (both)" if first == second else f"{first} → {second}"
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import word_of_line
+from ice_eval.report.colours import verdict_of, word_of_line
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
@@ -104,13 +104,11 @@ def _heatmap(runs: _Runs) -> Figure | None:
         x, y, row, column = "operator", "attribution", ("direction", "null"), "k"
     rows = []
     for line, place in zip(lines, _placed(lines, row=row, column=column), strict=True):
-        shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **parts.cell(line.win_rate)}
-        if line.win_rate is not None:
-            # Unlike a published number, it has a verdict that its colour must not contradict.
-            shown["word"] = word_of_line(line) or parts.NO_VERDICT
-        rows.append(shown)
+        shown = parts.cell(line.win_rate, word_of_line(line) or parts.grey_name(line.attribution))
+        rows.append({"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **shown})
     caption = (
-        "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows. 50 is chance."
+        "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows; 50 is chance."
+        " The random control is grey."
     )
     return Figure("win-rate-heatmap", "Win rates", caption, parts.coloured_cells(rows, x=x, y=y))
 
@@ -159,7 +157,7 @@ def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]],
             "operator": line.operator,
             "win_rate": line.win_rate,
             **parts.ends(line.win_rate_ci),
-            "verdict": str(line.verdict),
+            "verdict": verdict_of(line),
             **place,
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
@@ -257,9 +255,9 @@ def figures(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list
     return chain_figures(runs.folders) + of_explanations
 
 
-def overview(folders: Sequence[RunFolder]) -> list[Figure]:
+def overview(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list[Figure]:
     """Return the figures of summaries, each over all runs; raise `ConfigError` if a run is not finished."""
-    return _of_summaries(_runs_of(folders))
+    return _of_summaries(_runs_of(folders, simultaneous=simultaneous))
 
 
 def _of_summaries(runs: _Runs) -> list[Figure]:
