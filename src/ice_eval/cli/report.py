@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import Format, Json, check_format
-from ice_eval.cli._output import print_json, print_run, print_summaries, print_tables, print_text
+from ice_eval.cli._options import DataFolder, Format, Json, check_format
+from ice_eval.cli._output import is_data, print_data, print_json, print_run, print_summaries, print_tables, print_text
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
+from ice_eval.files import as_text
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
@@ -42,9 +43,12 @@ def report(
     style: Annotated[
         str | None,
         Option(
-            "--format", help="Print the tables as md, csv or latex; or, as jsonl, a line for every example and test."
+            "--format",
+            help="Print the tables as md or latex, the configurations as csv or json, or, as jsonl, a line for every "
+            "example and test.",
         ),
     ] = None,
+    out: DataFolder = None,
     fail_if: Annotated[
         list[str] | None,
         Option(
@@ -77,7 +81,7 @@ def report(
     from ice_eval.results.summary import simultaneous as with_simultaneous
 
     others = {"json": as_json, "html": html is not None, "figures": figures is not None}
-    check_format(style, also=(JSON_LINES,), **others)
+    check_format(style, out, also=(JSON_LINES,), **others)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
@@ -95,11 +99,10 @@ def report(
     elif html is not None or figures is not None:
         _print_written(html, drawn, as_json=as_json)
     else:
-        paths = [str(folder.path) for folder in found]
         if as_json:
-            _print_json(summaries, paths)  # it has both intervals
+            _print_json(summaries, [str(folder.path) for folder in found])  # it has both intervals
         else:
-            _print_summaries(shown, paths, style, simultaneous=simultaneous)
+            _print_summaries(found, shown, style, out, simultaneous=simultaneous)
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
@@ -115,14 +118,16 @@ def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
 
 
 def _print_summaries(
-    summaries: "list[Summary]", folders: list[str], style: str | None, *, simultaneous: bool = False
+    found: "list[RunFolder]", summaries: "list[Summary]", style: str | None, out: Path | None, *, simultaneous: bool
 ) -> None:
-    from ice_eval.report import tables
+    from ice_eval.report import data_of, tables
 
-    if style is not None:
+    if style is not None and is_data(style):
+        print_data(data_of(found, [folder.summary() for folder in found]), style, out)  # they have both intervals
+    elif style is not None:
         print_tables(tables(summaries, simultaneous=simultaneous), style=style)
     else:
-        print_summaries(summaries, folders, simultaneous=simultaneous)
+        print_summaries(summaries, [str(folder.path) for folder in found], simultaneous=simultaneous)
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:
@@ -162,6 +167,7 @@ def compare(
     paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
     by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
     style: Format = None,
+    out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
@@ -170,12 +176,12 @@ def compare(
     less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
     beside the published tables.
     """
-    from ice_eval.report import difference_notes, difference_tables
+    from ice_eval.report import DataTable, data_table, difference_notes, difference_tables
     from ice_eval.results import RunFolder, differences
 
-    check_format(style, json=as_json)
+    check_format(style, out, json=as_json)
     if paper:
-        _compare_with_paper(folders, style, as_json=as_json)
+        _compare_with_paper(folders, style, out, as_json=as_json)
         return
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
@@ -183,12 +189,21 @@ def compare(
     found = differences(first, others, by_id=by_id)
     if as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
+    elif style is not None and is_data(style):
+        tables = {"configurations": list[Any](), "settings": list[Any]()}
+        for each in found:
+            head = {"first": as_text(each.first.path), "second": as_text(each.second.path)}
+            tables["configurations"] += data_table("", each.configurations, **head).rows
+            settings = ({"field": of, "value_first": own, "value_second": other} for of, own, other in each.settings)
+            tables["settings"] += data_table("", settings, **head).rows
+        print_data([DataTable(name, rows) for name, rows in tables.items()], style, out)
     else:
         print_tables(difference_tables(found), difference_notes(found), style=style)
 
 
-def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
+def _compare_with_paper(folders: list[Path], style: str | None, out: Path | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import beside_paper
+    from ice_eval.report import data_table
     from ice_eval.report.analyses import beside_notes, beside_table
     from ice_eval.results import RunFolder
 
@@ -199,6 +214,9 @@ def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool
     table = beside_table(found)
     if as_json:
         print_json({"run": str(folder.path), **found.as_dict()})
+    elif style is not None and is_data(style):
+        head = {"folder": as_text(folder.path), "model": found.model, "task": found.task}
+        print_data([data_table("configurations", found.configurations, **head)], style, out)
     elif table.rows:
         print_tables([table], beside_notes(found), style=style)
     else:
@@ -209,6 +227,7 @@ def measures(
     folders: Folders,
     only: Annotated[str | None, Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")] = None,
     style: Format = None,
+    out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
     """Print measures of finished runs beside win rates, such as agreement with human rationales; no model is needed.
@@ -217,9 +236,9 @@ def measures(
     """
     from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known
-    from ice_eval.report.analyses import measure_notes, measure_tables
+    from ice_eval.report.analyses import measure_data, measure_notes, measure_tables
 
-    check_format(style, json=as_json)
+    check_format(style, out, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
     found = run_folders(folders)
     for folder in found:
@@ -229,7 +248,10 @@ def measures(
         print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
         return
     notes = measure_notes(results, found)
-    print_tables(measure_tables(results, found), notes, style=style)
+    if style is not None and is_data(style):
+        print_data(measure_data(results, found), style, out)
+    else:
+        print_tables(measure_tables(results, found), notes, style=style)
     for note in notes if style is not None else ():
         print_text(note, error=True)
 

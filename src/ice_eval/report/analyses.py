@@ -1,13 +1,16 @@
 """Tables and notes of the analyses: measures and grids of runs, audits of infill, the paper's numbers."""
 
 import itertools
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
+from ice_eval.files import as_text
 from ice_eval.report.colours import word_of, word_of_line
+from ice_eval.report.data import DataTable, Row, data_table
 from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
@@ -33,6 +36,26 @@ def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) ->
         tables += [_part_table(part, lines) for part, lines in gathered.values()]
         tables += [_part_table(part, part.lines) for part in (result.across.parts if result.across else ())]
     return tables
+
+
+def measure_data(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[DataTable]:
+    """Return the same parts as data, each named after its measure and title; lines of single runs name their folder."""
+    found: dict[str, list[Row]] = {}
+    for result in results:
+        heads = [
+            {"folder": as_text(folder.path), "model": config.model, "task": config.task}
+            for folder, config in ((folder, folder.manifest().config) for folder in folders)
+        ]
+        for head, of_run in [*zip(heads, result.of_runs, strict=True), (dict[str, str](), result.across)]:
+            for part in of_run.parts if isinstance(of_run, Found) else ():
+                found.setdefault(_file_name(result.name, part.title), []).extend(
+                    data_table("", part.lines, **head).rows
+                )
+    return [DataTable(name, rows) for name, rows in found.items()]
+
+
+def _file_name(*names: str) -> str:
+    return "_".join(re.findall(r"[a-z0-9]+", " ".join(names).lower()))
 
 
 def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
@@ -199,6 +222,26 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
         Column("p_adjusted", "p adj.", "p-value"),
     )
     return [*tables, table_of("Win rates where fills tell the label, and where none does", fills.effects, effects)]
+
+
+def audit_data(audit: InfillAudit, fills: FillAudit | None) -> list[DataTable]:
+    """Return the same tables as data; the units are a table of their own."""
+    head = {"model": audit.model, "task": audit.task}
+    judged = [
+        {name: value for name, value in each.as_dict().items() if name not in ("blocked", "surviving")}
+        | {"blocked": len(each.blocked), "surviving": len(each.surviving)}
+        for each in audit.judged
+    ]
+    units = [
+        {"reference": each.reference, "outcome": outcome, **vars(unit)}
+        for each in audit.judged
+        for outcome, found in (("blocked", each.blocked), ("surviving", each.surviving))
+        for unit in found.values()
+    ]
+    tables = [data_table("judged", judged, **head), data_table("units", units, **head)]
+    if fills is not None:
+        tables += [data_table("fills", fills.counts, **head), data_table("effects", fills.effects, **head)]
+    return tables
 
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:

@@ -1,7 +1,5 @@
-"""Tables of runs: their explanations, their cost, their differences; and any table as Markdown, CSV or LaTeX."""
+"""Tables of runs: their explanations, their cost, their differences; and any table as Markdown or LaTeX."""
 
-import csv
-import io
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +18,7 @@ from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, 
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
 from ice_eval.results.summary import CONTROL, adjusted_jointly
-from ice_eval.table import EMPTY, Column, Table, is_number, naming, table_of, written
+from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
 _FEW_PAIRS = 10
@@ -336,8 +334,6 @@ def adaptation_table(found: Sequence[Answered]) -> Table:
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
-_FORMULA = ("=", "+", "-", "@", "\t")
-"""Characters that a spreadsheet reads as the beginning of a formula."""
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
@@ -368,17 +364,6 @@ def _markdown(table: Table) -> str:
     return "\n".join([f"**{escape(table.title)}**", "", head, rule, *body])
 
 
-def _csv(table: Table) -> str:
-    """Return CSV; cells that a spreadsheet would evaluate are marked as text by an apostrophe, numbers are not."""
-
-    def escape(cell: str) -> str:
-        return f"'{cell}" if cell.startswith(_FORMULA) and not is_number(cell) else cell
-
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(map(escape, row) for row in (table.header, *table.rows))
-    return stream.getvalue().rstrip("\n")
-
-
 def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
 
@@ -399,7 +384,7 @@ def _latex(table: Table) -> str:
     return "\n".join([*start, *body, r"\bottomrule", r"\end{tabular}"])
 
 
-FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "latex": _latex}
+FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "latex": _latex}
 
 
 def formatted(table: Table, style: str) -> str:
