@@ -39,6 +39,9 @@ def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
 def report(
     folders: Folders,
     html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
+    pdf: Annotated[
+        Path | None, Option(metavar="FILE", help="Write an audit document; needs pip install 'ice-eval[pdf]'.")
+    ] = None,
     figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
         str | None,
@@ -75,12 +78,12 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.report import failures, words_of, write_html
+    from ice_eval.report import failures, words_of, write_audit, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
     from ice_eval.results.summary import simultaneous as with_simultaneous
 
-    others = {"json": as_json, "html": html is not None, "figures": figures is not None}
+    others = {"json": as_json, "html": html is not None, "pdf": pdf is not None, "figures": figures is not None}
     check_format(style, out, also=(JSON_LINES,), **others)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
@@ -92,12 +95,14 @@ def report(
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
+    if pdf is not None:
+        write_audit(found, pdf, simultaneous=simultaneous)
     if html is not None:
         write_html(found, html, simultaneous=simultaneous)
     if style == JSON_LINES:
         _print_examples(found)
-    elif html is not None or figures is not None:
-        _print_written(html, drawn, as_json=as_json)
+    elif not (html is pdf is figures is None):
+        _print_written(html, pdf, drawn, as_json=as_json)
     else:
         if as_json:
             _print_json(summaries, [str(folder.path) for folder in found])  # it has both intervals
@@ -140,12 +145,14 @@ def _print_examples(folders: "list[RunFolder]") -> None:
             print_text(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
 
-def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
+def _print_written(html: Path | None, pdf: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
     """Print the paths of written files; figures as JSON have their captions."""
+    pages = {"html": html, "pdf": pdf}
     if as_json:
-        print_json({"html": None if html is None else str(html), "figures": figure_records(drawn)})
+        paths = {name: None if path is None else str(path) for name, path in pages.items()}
+        print_json({**paths, "figures": figure_records(drawn)})
         return
-    for path in [*([] if html is None else [html]), *(path for each in drawn for path in each.paths)]:
+    for path in [*filter(None, pages.values()), *(path for each in drawn for path in each.paths)]:
         print_text(str(path))
 
 

@@ -1,5 +1,6 @@
 """Tables and pages from run folders; never from models."""
 
+from ice_eval.report.audit import write_audit
 from ice_eval.report.chains import ChainVerdict, chain_verdict
 from ice_eval.report.data import DATA_FORMATS, DataTable, data_of, data_table, data_text, write_data
 from ice_eval.report.gate import failures, words_of
@@ -23,6 +24,6 @@ __all__ = [
     "DATA_FORMATS", "FORMATS", "ChainVerdict", "DataTable", "ShownExample", "Table", "adaptation_notes",
     "adaptation_table", "agreement_table", "chain_verdict", "cost_table", "data_of", "data_table", "data_text",
     "difference_notes", "difference_tables", "failures", "formatted", "notes", "plan_notes", "plan_table",
-    "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_data", "write_grid",
-    "write_html",
+    "robustness_table", "summary_html", "summary_table", "tables", "words_of", "write_audit", "write_data",
+    "write_grid", "write_html",
 ]  # fmt: skip

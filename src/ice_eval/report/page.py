@@ -29,7 +29,7 @@ from ice_eval.report.conclusion import conclude
 from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.grid_page import GridContent, grid_page, link_to, together
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.sentences import in_first_setting, lead, notes, place_of
+from ice_eval.report.sentences import SCOPE, in_first_setting, lead, notes, place_of
 from ice_eval.report.tables import cost_table, run_names, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
 from ice_eval.results.records import CitationSummary
@@ -84,7 +84,7 @@ def html_page(name: str, content: Mapping[str, Any], *, browser: Mapping[str, An
         parts.append(("figure-data", specs, [drawn.library, _joined(_FIGURES)]))
     scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
     policy = content_policy([source for _, _, sources in scripts for source in sources])
-    return template(name).render(page=content, style=_asset("style.css"), scripts=scripts, policy=policy)
+    return template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
 
 
 def write_page(text: str, path: Path) -> Path:
@@ -150,6 +150,7 @@ def page(
         "drawn": drawn,
         "browser": browser,
         "name": grid.name if grid else "",
+        "hash": folders[0].manifest().config_hash if grid is None else "",
         "grid": None if grid is None else grid_page(grid, figures, home),
     }
 
@@ -256,7 +257,7 @@ def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
-    found.globals |= {"version": __version__, "citation": CITATION}
+    found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
@@ -287,10 +288,11 @@ def content_policy(scripts: Sequence[str]) -> str:
 
 
 def _joined(*names: Sequence[str]) -> str:
-    return "\n".join(map(_asset, itertools.chain(*names)))
+    return "\n".join(map(asset, itertools.chain(*names)))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file beside the templates."""
     return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
 
 
