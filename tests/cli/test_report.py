@@ -5,6 +5,7 @@ import json
 import re
 import sys
 
+import pytest
 from tests.cli.commands import assert_refused
 
 
@@ -188,3 +189,14 @@ def test_a_page_escapes_what_users_wrote(run, ice, tmp_path, tmp_path_factory, r
     assert run(data=path, prompt="<b>{text}</b> is", labels="<i>no</i>,yes").code == 0
     page = (tmp_path / "run" / "report.html").read_text()
     assert "&lt;script&gt;" in page and "<script>" not in page and "<b>" not in page and "<i>" not in page
+
+
+def test_an_audit_document_is_written_and_named(ice, finished, tmp_path, monkeypatch):
+    pytest.importorskip("typst", reason="needs typst: pip install 'ice-eval[pdf]'")
+    done = ice("report", finished, "--pdf", tmp_path / "new" / "audit.pdf", "--json")
+    assert json.loads(done.out) == {"html": None, "pdf": str(tmp_path / "new" / "audit.pdf"), "figures": []}
+    assert (tmp_path / "new" / "audit.pdf").read_bytes().startswith(b"%PDF")
+    assert_refused(ice("report", finished, "--format", "md", "--pdf", "x.pdf"), "--format and --pdf exclude each other")
+    assert_refused(ice("report", finished, "--pdf", finished), str(finished), "cannot be written")
+    monkeypatch.setitem(sys.modules, "typst", None)
+    assert_refused(ice("report", finished, "--pdf", "x.pdf"), "pip install 'ice-eval[pdf]'")

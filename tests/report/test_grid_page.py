@@ -13,7 +13,7 @@ from ice_eval.bench import finished_runs, grid_of, results_of, run_grid
 from ice_eval.bench import run as bench_run
 from ice_eval.report import tables, write_grid, write_html
 from ice_eval.report.analyses import grid_table
-from ice_eval.report.colours import word_of_line
+from ice_eval.report.colours import UNKNOWN_COLOUR, word_of_line
 from ice_eval.report.figures import figures, grid_figures
 from ice_eval.report.grid_page import GridContent, grid_page, link_to, matrix_of
 from ice_eval.results.outcomes import ALL
@@ -157,6 +157,12 @@ def test_every_figure_and_table_colours_a_win_rate_by_its_verdict(grid, results)
     for row in rated:
         assert (row["win_rate"], None if row["word"] in grey else row["word"]) in allowed
     shown = [*tables([folder.summary() for folder in grid[1].finished()]), grid_table(results.configurations)]
+    controlled = [row for figure in drawn for row in rows(figure, "control")]
+    assert {row["control"] for row in controlled} == {True, False}
+    for figure in drawn:
+        if any("control" in row for row in rows(figure)):
+            conditions = re.findall(r"'condition': \{'test': 'datum.control', 'value': '(#\w+)'", str(figure.spec()))
+            assert conditions and set(conditions) == {UNKNOWN_COLOUR}
     rates = {(percent(rate), word) for rate, word in allowed}
     n = 0
     for table in shown:

@@ -163,6 +163,11 @@ def colours(rows: Rows, field: str = "operator") -> alt.Color:
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
+def greyed(rows: Rows, by: str = "operator") -> Any:
+    """Return the colours of a field, for rows that say by `control` whether they are of the random control: grey."""
+    return alt.condition("datum.control", alt.value(UNKNOWN_COLOUR), colours(rows, by))
+
+
 def shapes(rows: Rows, field: str = "operator") -> alt.Shape:
     """Return the shapes of a field, for prints in grey."""
     return alt.Shape(f"{field}:N", title=None, scale=alt.Scale(domain=distinct(rows, field), range=SHAPES))
@@ -191,7 +196,7 @@ def joined_dots(rows: Rows, by: str, *, size: int, tooltip: Any = alt.Undefined)
     """Return the win rate of every `subject` as dots with intervals, one for each `by`, and a line that joins them."""
     scale = rate_scale(rows)
     base = subjects(rows, by, scale, tooltip)
-    coloured = base.encode(color=colours(rows, by))
+    coloured = base.encode(color=greyed(rows, by))
     return [
         *chance_and_threshold("x", scale),
         base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N"),

@@ -17,6 +17,7 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
+from ice_eval.results.summary import CONTROL
 from ice_eval.results.summary import simultaneous as with_simultaneous
 from ice_eval.table import share
 
@@ -137,7 +138,7 @@ def _bars(runs: _Runs) -> Figure | None:
         return None
     base = parts.subjects(rows, "operator", parts.UNIT, tooltip)
     layers = [
-        base.mark_bar(opacity=0.75).encode(color=parts.colours(rows)),
+        base.mark_bar(opacity=0.75).encode(color=parts.greyed(rows)),
         *parts.chance_and_threshold("x", parts.UNIT),
         parts.low_to_high(base.mark_rule(style=parts.INK), "x", parts.UNIT),
     ]
@@ -158,6 +159,7 @@ def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]],
             "win_rate": line.win_rate,
             **parts.ends(line.win_rate_ci),
             "verdict": verdict_of(line),
+            "control": line.attribution == CONTROL,
             **place,
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
@@ -221,11 +223,16 @@ def _k_sweep(runs: _Runs) -> Figure | None:
         return None
     places = _placed(lines, row=("model", "task", "direction", "null"), column="attribution")
     rows = [
-        {"operator": line.operator, "k": line.k, "win_rate": line.win_rate, **parts.ends(line.win_rate_ci), **place}
+        {
+            **{name: getattr(line, name) for name in ("operator", "k", "win_rate")},
+            **parts.ends(line.win_rate_ci),
+            "control": line.attribution == CONTROL,
+            **place,
+        }
         for line, place in zip(lines, places, strict=True)
     ]
     axis = parts.share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0]))
-    base = alt.Chart().encode(x=axis, color=parts.colours(rows))
+    base = alt.Chart().encode(x=axis, color=parts.greyed(rows))
     scale = parts.rate_scale(rows)
     win_rate = alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%"))
     shown = parts.tooltips("operator:N", "k:Q", _RATE, *parts.end_tooltips(".1%"))

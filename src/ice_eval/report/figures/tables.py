@@ -14,6 +14,7 @@ from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import Figure
+from ice_eval.results.summary import CONTROL
 
 T = TypeVar("T")
 
@@ -175,7 +176,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     fields = ("prompt", "win_rate", "low", "high")
     found = [
         {"subject": f"{row.model} · {row.task}", **{name: getattr(row, name) for name in fields}}
-        | {"row": "", "column": row.attribution}
+        | {"row": "", "column": row.attribution, "control": row.attribution == CONTROL}
         for row in _given(rows)
     ]
     caption = (
