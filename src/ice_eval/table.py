@@ -1,6 +1,6 @@
 """Tables of text: declaration of columns, formatting of cells, and conversion of lines to tables.
 
-The same cells are printed in the terminal, in Markdown, CSV, LaTeX and HTML.
+The same cells are printed in the terminal, in Markdown, LaTeX and HTML.
 """
 
 import re

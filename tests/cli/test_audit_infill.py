@@ -82,7 +82,13 @@ def test_words_of_ones_own_and_other_formats(ice, tmp_path):
     (tmp_path / "words.txt").write_text("the\nand, of\n", encoding="utf-8")
     done = ice("audit-infill", "--model", "toy", "--task", "demo", "--words", "words.txt", "--format", "csv")
     [line] = [row for row in csv.DictReader(done.out.splitlines()) if row["reference"] == "words"]
-    assert line["most frequent of these"].startswith("the (")
+    assert 0 < float(line["rate"]) < 1 and int(line["surviving"]) > 0
+    done = ice(
+        "audit-infill", "--model", "toy", "--task", "demo", "--words", "words.txt", "--format", "csv", "--out", "x"
+    )
+    assert done.out.split() == ["x/judged.csv", "x/units.csv"]
+    units = list(csv.DictReader((tmp_path / "x/units.csv").read_text().splitlines()))
+    assert units[0]["reference"] and {row["outcome"] for row in units} <= {"blocked", "surviving"}
     assert r"\begin{tabular}" in ice("audit-infill", "--model", "toy", "--task", "demo", "--format", "latex").out
 
 

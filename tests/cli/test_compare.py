@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from pathlib import Path
 
 import pytest
 from tests.cli.commands import assert_refused
@@ -76,10 +77,18 @@ def test_the_same_run_twice_has_no_differences(ice, runs):
 
 
 def test_other_formats(ice, runs):
-    settings, rates, rankings = ice("compare", runs / "a", runs / "b", "--format", "csv").out.strip().split("\n\n")
-    assert [row for row in csv.DictReader(settings.splitlines())] == [{"field": "seed", "A": "0", "B": "1"}]
-    assert [row["attribution"] for row in csv.DictReader(rates.splitlines())] == ["gradient", "random"]
-    assert [set(row) for row in csv.DictReader(rankings.splitlines())] == [{"operator", "A", "B"}]
+    found = json.loads(ice("compare", runs / "a", runs / "b", "--json").out)["comparisons"][0]
+    rows = list(csv.DictReader(ice("compare", runs / "a", runs / "b", "--format", "csv").out.splitlines()))
+    assert [row["attribution"] for row in rows] == ["gradient", "random"]
+    for row, line in zip(rows, found["configurations"], strict=True):
+        assert [float(row[f"difference_{end}"]) for end in ("low", "high")] == line["difference_ci"]
+        assert (
+            float(row["win_rate_second"]) == line["win_rate_second"] and row["verdict_first"] in line["verdict_first"]
+        )
+    done = ice("compare", runs / "a", runs / "b", "--format", "json", "--out", "data")
+    assert done.out.split() == ["data/configurations.json", "data/settings.json"]
+    [setting] = json.loads(Path("data/settings.json").read_text())
+    assert (setting["field"], setting["value_first"], setting["value_second"]) == ("seed", 0, 1)
     assert "| attribution |" in ice("compare", runs / "a", runs / "b", "--format", "md").out
     assert r"\begin{tabular}" in ice("compare", runs / "a", runs / "b", "--format", "latex").out
 
@@ -87,7 +96,10 @@ def test_other_formats(ice, runs):
 def test_bad_input_exits_2(ice, runs, tmp_path):
     assert_refused(ice("compare", runs / "a"), "two or more are expected: ice compare DIR DIR")
     assert_refused(ice("compare", runs / "a", tmp_path), "holds no run")
-    assert_refused(ice("compare", runs / "a", runs / "b", "--format", "html"), "no format 'html'; use md, csv, latex")
+    assert_refused(
+        ice("compare", runs / "a", runs / "b", "--format", "html"),
+        "no format 'html'; use md, latex, csv, parquet, json",
+    )
     assert_refused(ice("compare", runs / "a", runs / "b", "--format", "md", "--json"), "--format and --json exclude")
 
 
@@ -136,7 +148,7 @@ def test_the_paper_beside_a_run_is_printed_with_the_differences_of_protocol(ice,
     assert "• Otherwise than in the paper: m: 8 random sets here, 50 in the paper.\n" in out
     assert "further configurations of the run have no published cell." in out
     rows = list(csv.DictReader(ice("compare", like_the_paper.path, "--paper", "--format", "csv").out.splitlines()))
-    assert [row["published"] for row in rows] == ["56.0 %", "22.0 %"]
+    assert [row["published"] for row in rows] == ["0.56", "0.22"]
 
 
 def test_a_run_that_the_paper_does_not_have_is_told_so(ice, runs):

@@ -1,3 +1,4 @@
+import csv
 import json
 from types import SimpleNamespace
 
@@ -31,15 +32,19 @@ def test_every_measure_gets_its_tables_or_a_line(ice, folder):
 
 def test_some_measures_alone_and_as_csv(ice, folder):
     done = ice("measures", folder, "--only", "compactness", "--format", "csv")
-    assert done.out.splitlines()[0] == "attribution,n,units for half,95 % CI,entropy,95 % CI of entropy"
-    assert [line.split(",")[0] for line in done.out.splitlines()[1:]] == ["random", "gradient"]
+    rows = list(csv.DictReader(done.out.splitlines()))
+    [result] = json.loads(ice("measures", folder, "--only", "compactness", "--json").out)["measures"]
+    [lines] = result["runs"][0]["parts"].values()
+    assert [row["attribution"] for row in rows] == ["random", "gradient"] and rows[0]["folder"] == str(folder)
+    for row, line in zip(rows, lines, strict=True):
+        assert [float(row[f"entropy_{end}"]) for end in ("low", "high")] == line["entropy_ci"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--only", "compact"), "no measure named 'compact'; did you mean 'compactness'?"),
-        (("--format", "pdf"), "no format 'pdf'; use md, csv, latex."),
+        (("--format", "pdf"), "no format 'pdf'; use md, latex, csv, parquet, json."),
     ],
 )
 def test_bad_input_is_one_message(ice, folder, arguments, message):

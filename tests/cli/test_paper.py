@@ -34,10 +34,16 @@ def test_no_line_is_wider_than_the_terminal(ice, monkeypatch, arguments):
 
 
 def test_a_table_is_laid_out_as_in_the_paper(ice):
-    lines = list(csv.reader(ice("paper", "english", "--format", "csv").out.splitlines()))
-    assert lines[0] == ["model", "attribution", "operator", "sst2", "imdb", "esnli", "ag_news"]
+    lines = [line.split() for line in ice("paper", "english").out.splitlines()]
+    assert ["model", "attribution", "operator", "sst2", "imdb", "esnli", "ag_news"] in lines
     assert ["Llama-3.2-3B", "attention", "infill", "52.7", "91.8", "42.6", "56.9"] in lines
-    assert len(lines) == 1 + 28
+
+
+def test_a_table_as_data_has_one_value_in_a_row(ice):
+    rows = list(csv.DictReader(ice("paper", "english", "--format", "csv").out.splitlines()))
+    assert len(rows) == 28 * 4
+    [row] = [r for r in rows if list(r.values())[:4] == ["Llama-3.2-3B", "imdb", "attention", "infill"]]
+    assert float(row["win_rate"]) == 91.8
 
 
 @pytest.mark.parametrize(
@@ -49,8 +55,8 @@ def test_other_formats(ice, style, line):
 
 
 def test_an_empty_cell_is_shown_as_such(ice):
-    row = next(line for line in ice("paper", "multilingual", "--format", "csv").out.splitlines() if "80.0" in line)
-    assert row == "DeepSeek-7B,attention,infill,54.4,12.0,–,–,50.7,80.0"
+    row = next(line for line in ice("paper", "multilingual").out.splitlines() if "80.0" in line)
+    assert row.split() == ["DeepSeek-7B", "attention", "infill", "54.4", "12.0", "–", "–", "50.7", "80.0"]
 
 
 def test_a_table_as_json(ice):
@@ -68,7 +74,7 @@ def test_discrepancies_are_a_table_too(ice):
     ("arguments", "message"),
     [
         (("englsh",), "did you mean 'english'"),
-        (("english", "--format", "xls"), "no format 'xls'; use md, csv, latex"),
+        (("english", "--format", "xls"), "no format 'xls'; use md, latex, csv, parquet, json"),
         (("english", "--format", "md", "--json"), "--format and --json exclude each other"),
     ],
 )

@@ -5,11 +5,12 @@ import json
 import re
 import sys
 
+import pytest
 from tests.cli.commands import assert_refused
 
 
 def test_a_format_that_is_unknown_or_would_be_ignored_exits_2(ice, finished):
-    assert_refused(ice("report", finished, "--format", "xls"), "no format 'xls'; use md, csv, latex")
+    assert_refused(ice("report", finished, "--format", "xls"), "no format 'xls'; use md, latex, csv, parquet, json")
     assert_refused(ice("report", finished, "--format", "md", "--json"), "--format and --json exclude each other")
     assert_refused(ice("report", finished, "--format", "md", "--html", "x.html"), "--format and --html exclude")
     assert_refused(ice("report", finished, "--format", "md", "--figures", "x"), "--format and --figures exclude")
@@ -50,19 +51,23 @@ def test_a_report_is_printed_as_markdown(ice, finished):
     assert all(line.count("|") == table[0].count("|") for line in table[: 2 + 9])
 
 
-def test_a_report_is_printed_as_csv(ice, finished):
-    first, ranking, pairs, second, third = ice("report", finished, "--format", "csv").out.strip().split("\n\n")
-    rows = list(csv.DictReader(first.splitlines()))
-    assert [(row["attribution"], row["operator"]) for row in rows[:3]] == [
-        ("attention", "delete"),
-        ("attention", "infill"),
-        ("attention", "all"),
-    ]
-    assert len(rows) == 9
-    assert [row["operator"] for row in csv.DictReader(ranking.splitlines())] == ["delete", "infill", "all"]
-    assert len(list(csv.DictReader(pairs.splitlines()))) == 3 * 2  # pairs of three attributions, two operators
-    assert len(list(csv.DictReader(second.splitlines()))) == 3
-    assert [row["conclusion"] for row in csv.DictReader(third.splitlines())] == ["inconclusive"] * 3
+def test_configurations_are_printed_as_data(ice, finished):
+    lines = json.loads((finished / "summary.json").read_text())["configurations"]
+    rows = list(csv.DictReader(ice("report", finished, "--format", "csv").out.splitlines()))
+    assert [(row["attribution"], row["operator"]) for row in rows] == [(x["attribution"], x["operator"]) for x in lines]
+    assert [float(row["win_rate"]) for row in rows] == [line["win_rate"] for line in lines]
+    assert json.loads(ice("report", finished, "--format", "json").out)[0]["win_rate_low"] == lines[0]["win_rate_ci"][0]
+
+
+def test_data_are_one_file_for_each_table(ice, finished, tmp_path):
+    names = ["configurations", "agreement", "robustness", "kappa", "rankings", "differences", "examples"]
+    for style in ("csv", "parquet", "json"):
+        done = ice("report", finished, "--format", style, "--out", tmp_path / style)
+        assert done.out.split() == [str(tmp_path / style / f"{name}.{style}") for name in names]
+    assert_refused(ice("report", finished, "--format", "csv", "--out", finished / "manifest.json"), "cannot be written")
+    assert_refused(ice("report", finished, "--format", "parquet"), "parquet is no text; give a folder")
+    assert_refused(ice("report", finished, "--format", "md", "--out", "x"), "give --format csv, parquet, json with it")
+    assert_refused(ice("report", finished, "--out", "x"), "--out takes tables as data")
 
 
 def test_a_report_is_printed_as_latex(ice, finished):
@@ -147,14 +152,20 @@ def test_simultaneous_verdicts_are_printed_and_gated(ice, finished):
 def test_every_form_of_a_report_takes_simultaneous_intervals(ice, finished, tmp_path):
     [run] = json.loads(ice("report", finished, "--json", "--simultaneous").out)
     assert [run] == json.loads(ice("report", finished, "--json").out)  # it has both
-    text = ice("report", finished, "--format", "csv", "--simultaneous").out.split("\n\n")[0]
-    for row, line in zip(csv.DictReader(text.splitlines()), run["configurations"], strict=True):
+    text = ice("report", finished, "--format", "md", "--simultaneous").out
+    header, _, *lines = [list(map(str.strip, x.strip("|").split("|"))) for x in text.splitlines() if x.startswith("| ")]
+    rows = [dict(zip(header, cells, strict=True)) for cells in lines[: len(run["configurations"]) - 1]]
+    for row, line in zip(rows, run["configurations"], strict=False):
         low, high = line["win_rate_ci_simultaneous"]
         assert row["95 % CI (simultaneous)"] == f"[{100 * low:.1f}, {100 * high:.1f}]"
         is_control = line["attribution"] == "random"
         said = f"control: {100 * line['win_rate']:.1f} %, expected 50 %"
         assert row["verdict"] == (said if is_control else line["verdict_simultaneous"]["text"])
         assert low <= line["win_rate_ci"][0] and high >= line["win_rate_ci"][1]
+    data = ice("report", finished, "--format", "csv", "--simultaneous").out
+    for row, line in zip(csv.DictReader(data.splitlines()), run["configurations"], strict=True):  # they have both, too
+        assert float(row["win_rate_low"]) == line["win_rate_ci"][0]
+        assert float(row["win_rate_simultaneous_low"]) == line["win_rate_ci_simultaneous"][0]
     assert ice("report", finished, "--html", tmp_path / "page.html", "--simultaneous").code == 0
     page = (tmp_path / "page.html").read_text()
     assert "95 % CI (simultaneous)" in page and "Intervals and verdicts are simultaneous" in page
@@ -179,3 +190,14 @@ def test_a_page_escapes_what_users_wrote(run, ice, tmp_path, tmp_path_factory, r
     assert run(data=path, prompt="<b>{text}</b> is", labels="<i>no</i>,yes").code == 0
     page = (tmp_path / "run" / "report.html").read_text()
     assert "&lt;script&gt;" in page and "<script>" not in page and "<b>" not in page and "<i>" not in page
+
+
+def test_an_audit_document_is_written_and_named(ice, finished, tmp_path, monkeypatch):
+    pytest.importorskip("typst", reason="needs typst: pip install 'ice-eval[pdf]'")
+    done = ice("report", finished, "--pdf", tmp_path / "new" / "audit.pdf", "--json")
+    assert json.loads(done.out) == {"html": None, "pdf": str(tmp_path / "new" / "audit.pdf"), "figures": []}
+    assert (tmp_path / "new" / "audit.pdf").read_bytes().startswith(b"%PDF")
+    assert_refused(ice("report", finished, "--format", "md", "--pdf", "x.pdf"), "--format and --pdf exclude each other")
+    assert_refused(ice("report", finished, "--pdf", finished), str(finished), "cannot be written")
+    monkeypatch.setitem(sys.modules, "typst", None)
+    assert_refused(ice("report", finished, "--pdf", "x.pdf"), "pip install 'ice-eval[pdf]'")

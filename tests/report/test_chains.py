@@ -199,7 +199,7 @@ def test_runs_are_numbered_and_other_kinds_say_nothing_of_chains(folder, unread,
     assert any(note.startswith("Run 3: ") for note in cot_notes(ordinary, folder.summary(), unread.summary()))
 
 
-@pytest.mark.parametrize("style", ["md", "csv", "latex"])
+@pytest.mark.parametrize("style", ["md", "latex"])
 def test_tables_have_every_format(folder, unread, style):
     for summaries in ([folder.summary()], [unread.summary()], [folder.summary(), unread.summary()]):
         text = "\n".join(formatted(each, style) for each in tables(summaries))

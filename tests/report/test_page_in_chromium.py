@@ -1,5 +1,7 @@
 """The page in a real browser: from disk, with the network off."""
 
+import shutil
+import subprocess
 import sys
 import time
 import zlib
@@ -387,3 +389,16 @@ def test_two_thousand_examples_open_and_filter_in_a_second(opened, tmp_path):
         page.select_option(f"[name={name}]", value)
         assert ids(page)
         assert time.monotonic() - began < 1
+
+
+def test_printed_pages_have_numbers_and_the_hash(opened, found, address, tmp_path):
+    program = shutil.which("pdftotext")
+    if program is None:
+        pytest.skip("needs pdftotext of poppler")
+    page = opened(address, drawn=True)
+    page.pdf(path=tmp_path / "page.pdf", prefer_css_page_size=True)
+    done = subprocess.run([program, "-layout", tmp_path / "page.pdf", "-"], capture_output=True, check=True, text=True)
+    pages = done.stdout.split("\f")[:-1]
+    for number, text in enumerate(pages, start=1):
+        last = " ".join(text.split()[-6:])
+        assert last == f"configuration {found.folder.manifest().config_hash} page {number} of {len(pages)}"

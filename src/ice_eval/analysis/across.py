@@ -431,3 +431,8 @@ QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
     "guidelines": guidelines,
 }
 """All questions by their names in JSON, in printing order."""
+
+
+def answers(grid: GridResults) -> dict[str, Found | Missing]:
+    """Return the answers to all questions; none without a run."""
+    return {name: question(grid) for name, question in QUESTIONS.items() if grid.runs}

@@ -7,13 +7,13 @@ continue.
 import contextlib
 import gc
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from ice_eval.analysis import GridLine, GridResults, GridRun, grid_results
-from ice_eval.analysis.across import QUESTIONS
+from ice_eval.analysis import GridResults, GridRun, grid_results
+from ice_eval.analysis.across import answers
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.api import evaluate
 from ice_eval.attributions import method_of
@@ -26,18 +26,14 @@ from ice_eval.operators import operators
 from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
 from ice_eval.rationales import DYNAMIC, ERASER_FILLS, ERASER_SHARES, n_sets, set_size
 from ice_eval.records import Example
-from ice_eval.report import write_html
-from ice_eval.results import SCHEMA, RunFolder, SummaryLine
+from ice_eval.report import write_grid
+from ice_eval.results import SCHEMA, RunFolder
 from ice_eval.results.agreements import kappas
 from ice_eval.results.json_files import as_json
-from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import adjusted_jointly
 from ice_eval.settings import ADDABLE, RunConfig
 from ice_eval.tasks import Task
 from ice_eval.words import word_spans
-
-if TYPE_CHECKING:
-    from ice_eval.report.figures import Figure
 
 
 @dataclass(frozen=True)
@@ -137,11 +133,9 @@ def results_of(runs: Sequence[GridRun]) -> GridResults:
     return grid_results(runs, adjusted_jointly([run.folder.summary() for run in runs]))
 
 
-def answers(results: GridResults) -> dict[str, Found | Missing]:
-    return {name: question(results) for name, question in QUESTIONS.items() if results.runs}
-
-
-def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults) -> dict[str, Any]:
+def bench_summary(
+    grid: Grid, records: Sequence[RunRecord], results: GridResults, found: Mapping[str, Found | Missing]
+) -> dict[str, Any]:
     """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
     lines = {name: getattr(results, name) for name in ("configurations", "agreement", "robustness")}
     facts = {
@@ -154,7 +148,7 @@ def bench_summary(grid: Grid, records: Sequence[RunRecord], results: GridResults
         "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
         **{name: [line.as_dict() for line in own] for name, own in lines.items()},
         "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
-        "analyses": {name: found.as_dict() for name, found in answers(results).items()},
+        "analyses": {name: each.as_dict() for name, each in found.items()},
     }
 
 
@@ -251,9 +245,11 @@ def run_grid(
                 folder.write(grid, list(records.values()))
             loaded.release()
         results = results_of(finished_runs(grid, folder))
-        write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results))
+        found = answers(results)
+        write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results, found))
         if results.runs:
-            write_html([run.folder for run in results.runs], folder.path / "report.html")
+            failed = {record.name: record.error or "" for record in folder.records() if record.status == "failed"}
+            write_grid(results, found, folder.path / "report.html", name=grid.name, failed=failed)
             try:
                 write_grid_figures(results, folder.path / "figures")
             except MissingExtraError as exc:
@@ -265,7 +261,8 @@ def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: R
     settings = {key: value for key, value in run.settings.items() if key not in OF_LOADING}
     try:
         run.task.examples(limit=1)  # missing data are reported before a model is loaded
-        evaluate(loaded.model_of(run), run.task, **settings, out=folder.run_folder(run.name).path, reporter=reporter)
+        out = folder.run_folder(run.name).path
+        evaluate(loaded.model_of(run), run.task, **settings, out=out, reporter=reporter).report()
     except IceError as exc:
         error = str(exc)
     except Exception as exc:  # any failure is recorded, and the next run may not have it
@@ -306,52 +303,6 @@ class _Loaded:
 
 def write_grid_figures(grid: GridResults, folder: Path) -> None:
     """Draw the win rates of a grid; prompts and languages where there are several."""
-    from ice_eval.report.figures import overview, write_figures
+    from ice_eval.report.figures import grid_figures, write_figures
 
-    drawn = [*overview([run.folder for run in grid.runs]), *_prompt_figures(grid), *_language_figures(grid)]
-    write_figures(drawn, folder)
-
-
-def _prompt_figures(grid: GridResults) -> "Iterator[Figure]":
-    from ice_eval.report.figures import PromptWinRate, prompt_sensitivity
-
-    rows: dict[str, list[PromptWinRate]] = {}
-    for each in _drawn_lines(grid) if grid.several("prompt") else ():
-        line, interval = each.line, each.line.win_rate_ci
-        row = PromptWinRate(
-            **{name: getattr(line, name) for name in ("model", "task", "attribution", "win_rate")},
-            prompt=each.run.prompt,
-            low=None if interval is None else interval.low,
-            high=None if interval is None else interval.high,
-        )
-        rows.setdefault(line.operator, []).append(row)
-    return (_about(prompt_sensitivity(own), operator) for operator, own in rows.items())
-
-
-def _language_figures(grid: GridResults) -> "Iterator[Figure]":
-    """Return one figure for every attribution, with the first of a task's prompts."""
-    from ice_eval.report.figures import LanguageWinRate, language_heatmap
-
-    lines = _drawn_lines(grid) if grid.several("language") else []
-    first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
-    rows: dict[str, list[LanguageWinRate]] = {}
-    for run, line in ((each.run, each.line) for each in lines):
-        if first[run.model, run.task] == run.prompt and line.win_rate is not None:
-            language = f"{run.task} ({run.language})"
-            row = LanguageWinRate(model=run.model, language=language, operator=line.operator, win_rate=line.win_rate)
-            rows.setdefault(line.attribution, []).append(row)
-    return (_about(language_heatmap(own), attribution) for attribution, own in rows.items())
-
-
-def _drawn_lines(grid: GridResults) -> list[GridLine[SummaryLine]]:
-    """Return the lines under single operators, and of the first k, direction and null, where there are several."""
-    found = [each for each in grid.configurations if each.line.win_rate is not None and each.line.operator != ALL]
-    for name in ("direction", "null", "k"):
-        values = [getattr(each.line, name) for each in found]
-        chosen = next((value for value in values if value is not None), None)
-        found = [each for each, value in zip(found, values, strict=True) if value in (chosen, None)]
-    return found
-
-
-def _about(figure: "Figure", subject: str) -> "Figure":
-    return replace(figure, name=f"{figure.name}-{subject}", title=f"{figure.title}: {subject}")
+    write_figures(grid_figures(grid), folder)

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from ice_eval.models import Served
 
 Command = Callable[..., None]
-Format = Annotated[str | None, Option("--format", help="Print the tables as md, csv or latex.")]
+Format = Annotated[
+    str | None, Option("--format", help="Print the tables as md or latex, or the first as data: csv or json.")
+]
+DataFolder = Annotated[
+    Path | None,
+    Option("--out", metavar="DIR", help="With --format csv, parquet or json: write a file for each table into DIR."),
+]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Full = Annotated[bool, Option("--full", help="Print all tables and notes, not the conclusion alone.")]
 MAX_DROPPED = 0.1
@@ -230,14 +236,21 @@ def _files(*, config: _Config = None, set_: _Set = None, help_all: _HelpAll = Fa
     """Declare the options that all these commands have beside settings; their callbacks do the work."""
 
 
-def check_format(style: str | None, *, also: Sequence[str] = (), **others: bool) -> None:
-    """Check that `--format` is a known format, or one of `also`, and that none of the `others` is given with it."""
-    from ice_eval.report import FORMATS
+def check_format(style: str | None, out: Path | None, *, also: Sequence[str] = (), **others: bool) -> None:
+    """Check that `--format` is a known format, or one of `also`, and that none of the `others` is given with it.
 
+    A folder, `out`, takes data, and parquet needs one.
+    """
+    from ice_eval.report import DATA_FORMATS, FORMATS
+
+    known = [*FORMATS, *DATA_FORMATS, *also]
+    if style is not None and style not in known:
+        raise ConfigError(f"no format '{style}'; use {', '.join(known)}.")
+    if out is not None and style not in DATA_FORMATS:
+        raise ConfigError(f"--out takes tables as data; give --format {', '.join(DATA_FORMATS)} with it.")
     if style is None:
         return
-    known = [*FORMATS, *also]
-    if style not in known:
-        raise ConfigError(f"no format '{style}'; use {', '.join(known)}.")
+    if style == "parquet" and out is None:
+        raise ConfigError("parquet is no text; give a folder for its files: --out DIR.")
     for name in (name for name, given in others.items() if given):
         raise ConfigError(f"--format and --{name} exclude each other; give one of them.")

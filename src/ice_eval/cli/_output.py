@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ice_eval.errors import without_controls
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rich.style import Style
     from rich.text import Text
 
-    from ice_eval.report import Table
+    from ice_eval.report import DataTable, Table
     from ice_eval.results import Plan, RunFolder, Summary
     from ice_eval.subjects.chain.subject import ChainPlan
 
@@ -195,6 +196,24 @@ def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style:
         out.print()
     for note in notes:
         print_line(f"• {note}", indent=2, out=out)
+
+
+def print_data(tables: "Sequence[DataTable]", style: str, out: Path | None) -> None:
+    """Write a file for each table into a folder and print their paths; without a folder, print the first table."""
+    from ice_eval.report import DataTable, data_text, write_data
+
+    if out is None:
+        print_text(data_text(next((table for table in tables if table.rows), DataTable("")), style))
+        return
+    for path in write_data(tables, style, out):
+        print_text(str(path))
+
+
+def is_data(style: str | None) -> bool:
+    """Return True for a format whose tables are data."""
+    from ice_eval.report import DATA_FORMATS
+
+    return style in DATA_FORMATS
 
 
 def fitted(table: "Table", out: "Console") -> "RenderableType":

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ice_eval.cli._options import MAX_DROPPED, Format, Full, Json, MaxDropped, check_format, check_share
+from ice_eval.cli._options import MAX_DROPPED, DataFolder, Format, Full, Json, MaxDropped, check_format, check_share
 from ice_eval.cli._output import (
     ROWS,
     exit_if,
+    is_data,
     print_conclusions,
+    print_data,
     print_json,
     print_line,
     print_run,
@@ -21,6 +23,7 @@ from ice_eval.cli._output import (
 )
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
+from ice_eval.files import as_text
 
 if TYPE_CHECKING:
     from ice_eval.report.figures import FigureFiles
@@ -47,13 +50,19 @@ def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
 def report(
     folders: Folders,
     html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
+    pdf: Annotated[
+        Path | None, Option(metavar="FILE", help="Write an audit document; needs pip install 'ice-eval[pdf]'.")
+    ] = None,
     figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
         str | None,
         Option(
-            "--format", help="Print the tables as md, csv or latex; or, as jsonl, a line for every example and test."
+            "--format",
+            help="Print the tables as md or latex, the configurations as csv or json, or, as jsonl, a line for every "
+            "example and test.",
         ),
     ] = None,
+    out: DataFolder = None,
     fail_if: Annotated[
         list[str] | None,
         Option(
@@ -81,14 +90,14 @@ def report(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Print what one or several runs show, all their tables, or write them as a page or as figures."""
-    from ice_eval.report import failures, losses, tables, words_of, write_html
+    """Print what one or several runs show, all their tables, or write them as a page, a document or figures."""
+    from ice_eval.report import data_of, failures, losses, tables, words_of, write_audit, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
     from ice_eval.results.summary import simultaneous as with_simultaneous
 
-    others = {"json": as_json, "html": html is not None, "figures": figures is not None}
-    check_format(style, also=(JSON_LINES,), **others, full=full)
+    others = {"json": as_json, "html": html is not None, "pdf": pdf is not None, "figures": figures is not None}
+    check_format(style, out, also=(JSON_LINES,), **others, full=full)
     check_share("--max-dropped", max_dropped)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
@@ -100,21 +109,24 @@ def report(
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
+    if pdf is not None:
+        write_audit(found, pdf, simultaneous=simultaneous)
     if html is not None:
         write_html(found, html, simultaneous=simultaneous)
     if style == JSON_LINES:
         _print_examples(found)
-    elif html is not None or figures is not None:
-        _print_written(html, drawn, as_json=as_json)
+    elif not (html is pdf is figures is None):
+        _print_written(html, pdf, drawn, as_json=as_json)
     else:
-        paths = [str(folder.path) for folder in found]
         if as_json:
-            _print_json(summaries, paths)  # it has both intervals
+            _print_json(summaries, [str(folder.path) for folder in found])  # it has both intervals
+        elif style is not None and is_data(style):
+            print_data(data_of(found, summaries), style, out)  # they have both intervals
         elif style is not None:
             print_tables(tables(shown, simultaneous=simultaneous), style=style)
         else:
             if full:
-                print_summaries(shown, paths, simultaneous=simultaneous)
+                print_summaries(shown, [str(folder.path) for folder in found], simultaneous=simultaneous)
                 print_text("")
             print_conclusions(found, shown, simultaneous=simultaneous, full=full)
     exit_if(failed)
@@ -138,12 +150,14 @@ def _print_examples(folders: "list[RunFolder]") -> None:
             print_text(json.dumps(content, ensure_ascii=False, allow_nan=False))
 
 
-def _print_written(html: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
+def _print_written(html: Path | None, pdf: Path | None, drawn: "list[FigureFiles]", *, as_json: bool) -> None:
     """Print the paths of written files; figures as JSON have their captions."""
+    pages = {"html": html, "pdf": pdf}
     if as_json:
-        print_json({"html": None if html is None else str(html), "figures": figure_records(drawn)})
+        paths = {name: None if path is None else str(path) for name, path in pages.items()}
+        print_json({**paths, "figures": figure_records(drawn)})
         return
-    for path in [*([] if html is None else [html]), *(path for each in drawn for path in each.paths)]:
+    for path in [*filter(None, pages.values()), *(path for each in drawn for path in each.paths)]:
         print_text(str(path))
 
 
@@ -166,6 +180,7 @@ def compare(
     by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
     html: Annotated[Path | None, Option(help="Write the comparison as one HTML file.")] = None,
     style: Format = None,
+    out: DataFolder = None,
     full: Full = False,
     as_json: Json = False,
 ) -> None:
@@ -175,15 +190,15 @@ def compare(
     less than half of the smaller run. With --by-id the id alone decides. With --html, the page opens with the answer
     and a plot of the differences. With --paper, one run is set beside the published tables.
     """
-    from ice_eval.report import difference_notes, difference_tables, write_comparison
+    from ice_eval.report import DataTable, data_table, difference_notes, difference_tables, write_comparison
     from ice_eval.report.comparison import comparison_lines, comparison_table
     from ice_eval.results import RunFolder, differences
 
-    check_format(style, json=as_json, html=html is not None)
+    check_format(style, out, json=as_json, html=html is not None)
     if paper:
         if html is not None:
             raise ConfigError("--html is about two runs or more, and --paper about one; give one of them.")
-        _compare_with_paper(folders, style, as_json=as_json)
+        _compare_with_paper(folders, style, out, as_json=as_json)
         return
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
@@ -191,9 +206,17 @@ def compare(
     found = differences(first, others, by_id=by_id)
     if html is not None:
         write_comparison(found, html)
-        _print_written(html, [], as_json=as_json)
+        _print_written(html, None, [], as_json=as_json)
     elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
+    elif style is not None and is_data(style):
+        tables = {"configurations": list[Any](), "settings": list[Any]()}
+        for each in found:
+            head = {"first": as_text(each.first.path), "second": as_text(each.second.path)}
+            tables["configurations"] += data_table("", each.configurations, **head).rows
+            settings = ({"field": of, "value_first": own, "value_second": other} for of, own, other in each.settings)
+            tables["settings"] += data_table("", settings, **head).rows
+        print_data([DataTable(name, rows) for name, rows in tables.items()], style, out)
     elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
     else:
@@ -204,8 +227,9 @@ def compare(
         print_line("All tables and notes: the same command with --full, or --html FILE.")
 
 
-def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool) -> None:
+def _compare_with_paper(folders: list[Path], style: str | None, out: Path | None, *, as_json: bool) -> None:
     from ice_eval.analysis.paper import beside_paper
+    from ice_eval.report import data_table
     from ice_eval.report.analyses import beside_notes, beside_table
     from ice_eval.results import RunFolder
 
@@ -216,6 +240,9 @@ def _compare_with_paper(folders: list[Path], style: str | None, *, as_json: bool
     table = beside_table(found)
     if as_json:
         print_json({"run": str(folder.path), **found.as_dict()})
+    elif style is not None and is_data(style):
+        head = {"folder": as_text(folder.path), "model": found.model, "task": found.task}
+        print_data([data_table("configurations", found.configurations, **head)], style, out)
     elif table.rows:
         print_tables([table], beside_notes(found), style=style)
     else:
@@ -226,6 +253,7 @@ def measures(
     folders: Folders,
     only: Annotated[str | None, Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")] = None,
     style: Format = None,
+    out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
     """Print measures of finished runs beside win rates, such as agreement with human rationales; no model is needed.
@@ -234,9 +262,9 @@ def measures(
     """
     from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known
-    from ice_eval.report.analyses import measure_notes, measure_tables
+    from ice_eval.report.analyses import measure_data, measure_notes, measure_tables
 
-    check_format(style, json=as_json)
+    check_format(style, out, json=as_json)
     asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
     found = run_folders(folders)
     for folder in found:
@@ -246,7 +274,10 @@ def measures(
         print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
         return
     notes = measure_notes(results, found)
-    print_tables(measure_tables(results, found), notes, style=style)
+    if style is not None and is_data(style):
+        print_data(measure_data(results, found), style, out)
+    else:
+        print_tables(measure_tables(results, found), notes, style=style)
     for note in notes if style is not None else ():
         print_text(note, error=True)
 

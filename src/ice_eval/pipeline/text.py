@@ -37,6 +37,7 @@ class TextSubject(Subject):
     def described(self, model: Model) -> dict[str, Any]:
         return {
             "prompt": self.task.prompt,
+            "worked": () if model.codec.reads_pairs else self.task.shot_texts,
             "classifier_text": self.task.classifier_text if model.codec.reads_pairs else None,
             "target_text": self.task.target_text,
             "explained": tuple(self.task.explained),

@@ -1,19 +1,23 @@
 """Tables and notes of the analyses: measures and grids of runs, audits of infill, the paper's numbers."""
 
 import itertools
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
-from ice_eval.report.colours import word_of_line, word_of_verdict
+from ice_eval.files import as_text
+from ice_eval.report.colours import word_of, word_of_line
+from ice_eval.report.data import DataTable, Row, data_table
 from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
 
 _MOST_LINES = 50
 _STAR = 0.05
+_OF_RUN, _OF_LINE = ("model", "task", "language", "prompt"), ("direction", "null", "k")
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
@@ -32,6 +36,26 @@ def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) ->
         tables += [_part_table(part, lines) for part, lines in gathered.values()]
         tables += [_part_table(part, part.lines) for part in (result.across.parts if result.across else ())]
     return tables
+
+
+def measure_data(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[DataTable]:
+    """Return the same parts as data, each named after its measure and title; lines of single runs name their folder."""
+    found: dict[str, list[Row]] = {}
+    for result in results:
+        heads = [
+            {"folder": as_text(folder.path), "model": config.model, "task": config.task}
+            for folder, config in ((folder, folder.manifest().config) for folder in folders)
+        ]
+        for head, of_run in [*zip(heads, result.of_runs, strict=True), (dict[str, str](), result.across)]:
+            for part in of_run.parts if isinstance(of_run, Found) else ():
+                found.setdefault(_file_name(result.name, part.title), []).extend(
+                    data_table("", part.lines, **head).rows
+                )
+    return [DataTable(name, rows) for name, rows in found.items()]
+
+
+def _file_name(*names: str) -> str:
+    return "_".join(re.findall(r"[a-z0-9]+", " ".join(names).lower()))
 
 
 def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
@@ -105,15 +129,20 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     """Return the win rates of a grid, attributions and operators side by side; a star where adjusted p is small."""
-    of_run, of_line = ("model", "task", "language", "prompt"), ("direction", "null", "k")
+    single = [each.line for each in lines if each.line.operator != ALL]
+    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
+    return table_of("Win rates", grid_places(lines), (*naming(*_OF_RUN, *_OF_LINE), *map(_rate_column, across)))
+
+
+def grid_places(lines: Sequence[GridLine[SummaryLine]]) -> list[dict[str, Any]]:
+    """Return the rows of a grid: names of a run and of a setting, and a line for each `attribution operator`."""
     places: dict[tuple[object, ...], dict[str, Any]] = {}
     for each in lines:
         line = each.line
-        named = {name: getattr(each.run, name) for name in of_run} | {name: getattr(line, name) for name in of_line}
-        places.setdefault(tuple(named.values()), named)[f"{line.attribution} {line.operator}"] = line
-    single = [each.line for each in lines if each.line.operator != ALL]
-    across = dict.fromkeys(f"{line.attribution} {line.operator}" for line in single)
-    return table_of("Win rates", list(places.values()), (*naming(*of_run, *of_line), *map(_rate_column, across)))
+        named = {name: getattr(each.run, name) for name in _OF_RUN} | {name: getattr(line, name) for name in _OF_LINE}
+        place = places.setdefault(tuple(named.values()), {**named, "run": each.run.name})
+        place[f"{line.attribution} {line.operator}"] = line
+    return list(places.values())
 
 
 def _rate_column(name: str) -> Column:
@@ -193,6 +222,26 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
         Column("p_adjusted", "p adj.", "p-value"),
     )
     return [*tables, table_of("Win rates where fills tell the label, and where none does", fills.effects, effects)]
+
+
+def audit_data(audit: InfillAudit, fills: FillAudit | None) -> list[DataTable]:
+    """Return the same tables as data; the units are a table of their own."""
+    head = {"model": audit.model, "task": audit.task}
+    judged = [
+        {name: value for name, value in each.as_dict().items() if name not in ("blocked", "surviving")}
+        | {"blocked": len(each.blocked), "surviving": len(each.surviving)}
+        for each in audit.judged
+    ]
+    units = [
+        {"reference": each.reference, "outcome": outcome, **vars(unit)}
+        for each in audit.judged
+        for outcome, found in (("blocked", each.blocked), ("surviving", each.surviving))
+        for unit in found.values()
+    ]
+    tables = [data_table("judged", judged, **head), data_table("units", units, **head)]
+    if fills is not None:
+        tables += [data_table("fills", fills.counts, **head), data_table("effects", fills.effects, **head)]
+    return tables
 
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
@@ -288,7 +337,7 @@ def beside_table(found: paper.BesidePaper) -> Table:
     """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
     columns = (
         *naming("attribution", "operator", "k", "n"),
-        Column("win_rate", "win rate", "percent", word=lambda line: word_of_verdict(line.verdict)),
+        Column("win_rate", "win rate", "percent", word=lambda line: word_of(line.attribution, line.verdict)),
         Column("win_rate_ci", "95 % CI", "percent interval"),
         Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
         Column("difference", "difference", "points"),

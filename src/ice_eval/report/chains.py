@@ -6,7 +6,7 @@ from typing import Any
 
 from ice_eval.errors import ConfigError
 from ice_eval.operators import is_removal, pose_of
-from ice_eval.report.colours import word_of_verdict
+from ice_eval.report.colours import word_of
 from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
@@ -92,7 +92,7 @@ capacity_table = _declared(
     Column("src_ci", "SRC 95 % CI", "fraction interval"),
     Column("src_adjusted", "SRC adj.", "fraction"),
     Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
-    Column("taxonomy", "word (estimate)", "text", word=lambda line: line.taxonomy),
+    Column("taxonomy", "word (estimate)", "text"),
     Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.pattern),
 )
 
@@ -174,7 +174,7 @@ _TABLES = (
         *naming("attribution", "direction", "k", "unit", "n"),
         Column("win_rate", "win rate", "percent"),
         Column("win_rate_ci", "95 % CI", "percent interval"),
-        Column("verdict", "verdict", "text", word=lambda line: word_of_verdict(line.verdict)),
+        Column("verdict", "verdict", "text", word=lambda line: word_of(line.attribution, line.verdict)),
     ),
     _declared(
         "Does the answer follow a hint, and does the chain admit it?",

@@ -70,14 +70,14 @@ def operator_colour(name: str) -> str:
     return OPERATOR_COLOURS.get(name.partition("@")[0], "#7a7a7a")
 
 
-def word_of_verdict(verdict: stats.Verdict | None) -> stats.Word | None:
-    """Return the word that colours a verdict and its win rate."""
-    return None if verdict is None else verdict.word
+def word_of(attribution: str, verdict: stats.Verdict | None) -> stats.Word | None:
+    """Return the word that colours a win rate, everywhere: that of its verdict; None (grey) for the random control."""
+    return None if attribution == CONTROL or verdict is None else verdict.word
 
 
 def word_of_line(line: SummaryLine) -> stats.Word | None:
-    """Return the word that colours a line; None for the random control, which is not judged."""
-    return None if line.attribution == CONTROL else word_of_verdict(line.verdict)
+    """Return the word that colours a line of a summary."""
+    return word_of(line.attribution, line.verdict)
 
 
 def verdict_of(line: SummaryLine) -> str:

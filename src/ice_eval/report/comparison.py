@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
-from ice_eval.report.colours import word_of_verdict
+from ice_eval.report.colours import word_of
 from ice_eval.report.page import Drawings, html_page, write_page
 from ice_eval.report.sentences import difference_notes, setting_of
 from ice_eval.report.tables import difference_tables, run_letters, run_names, setting
@@ -102,12 +102,12 @@ def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
     shown = sorted(pairs, key=lambda pair: pair[1].p_adjusted or 0.0)[:most]
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
-        Column("win_rate_first", "A", "percent", word=lambda line: word_of_verdict(line.verdict_first)),
+        Column("win_rate_first", "A", "percent", word=lambda line: word_of(line.attribution, line.verdict_first)),
         Column(
             "win_rate_second",
             "B" if len(found) == 1 else "other",
             "percent",
-            word=lambda line: word_of_verdict(line.verdict_second),
+            word=lambda line: word_of(line.attribution, line.verdict_second),
         ),
         Column("difference", "difference", "points"),
         Column("difference_ci", "95 % CI", "points interval"),

@@ -133,10 +133,11 @@ def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None
     else:
         yield from _explained(summary, manifest, first)
     if failed.n:
-        yield f"{_lost(failed)}."
+        yield f"{lost(failed)}."
 
 
-def _lost(failed: Dropped) -> str:
+def lost(failed: Dropped) -> str:
+    """Return how many examples have no result."""
     return f"{failed.n} of {failed.total} examples have no result{failed.where and f' {failed.where}'}"
 
 
@@ -156,10 +157,10 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
             yield from (f"{_named(each)} {verb} {_rates(each)}." for each in rest)
         else:
             rates = [line.win_rate for each in rest for line in each.lines if line.win_rate is not None]
-            yield f"The other {len(rest)} methods win {_whole(min(rates))} to {_whole(max(rates))}."
+            yield f"The other {len(rest)} methods win {whole(min(rates))} to {whole(max(rates))}."
         yield from _ahead(summary, methods)
     for control in (each for each in evaluated if each.is_control):
-        if any(map(_fails, control.lines)):
+        if any(map(control_fails, control.lines)):
             comment = "where 50 % is expected"
         else:
             rates = [line.win_rate for line in control.lines if line.win_rate is not None]
@@ -190,10 +191,11 @@ def _wins(method: Method, verb: str, manifest: Manifest) -> str:
 def _rates(method: Method) -> str:
     known = [line for line in method.lines if line.win_rate is not None]
     several = len(known) > 1
-    return _listed([_whole(line.win_rate) + (f" ({line.operator})" if several else "") for line in known])
+    return listed([whole(line.win_rate) + (f" ({line.operator})" if several else "") for line in known])
 
 
-def _whole(rate: float | None) -> str:
+def whole(rate: float | None) -> str:
+    """Return a rate in whole percent."""
     return EMPTY if rate is None else f"{100 * rate:.0f} %"
 
 
@@ -202,7 +204,7 @@ def _verdicts(method: Method) -> str:
     by_word: dict[str, list[str]] = {}
     for line in method.lines:
         by_word.setdefault(str(line.verdict) if line.verdict else "without a verdict", []).append(line.operator)
-    return _listed([f"{word} under {_listed(operators)}" for word, operators in by_word.items()])
+    return listed([f"{word} under {listed(operators)}" for word, operators in by_word.items()])
 
 
 def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
@@ -227,7 +229,7 @@ def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
         )
 
 
-def _fails(line: SummaryLine) -> bool:
+def control_fails(line: SummaryLine) -> bool:
     """Return True for a random control whose adjusted test rejects one half."""
     return line.attribution == CONTROL and line.n > 1 and line.p_adjusted is not None and line.p_adjusted <= FAILS
 
@@ -235,9 +237,9 @@ def _fails(line: SummaryLine) -> bool:
 def _problems(summary: Summary, failed: Dropped) -> Iterator[str]:
     if failed.n:
         reasons = "; ".join(f"{why} ({n})" for why, n in failed.reasons.items())
-        yield f"{_lost(failed)} ({percent(failed.share)}): {reasons}."
+        yield f"{lost(failed)} ({percent(failed.share)}): {reasons}."
     for line in summary.configurations:
-        if _fails(line):
+        if control_fails(line):
             yield (
                 f"The random control wins {percent(line.win_rate)} under {line.operator}, where 50 % is expected "
                 f"({setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}): win rates of this run may be wrong."
@@ -270,7 +272,8 @@ def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, fa
         yield Tile("smallest detectable win rate", least, "with power 80 %")
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return names as `a, b and c`."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 

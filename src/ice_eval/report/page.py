@@ -15,9 +15,10 @@ import jinja2
 from markupsafe import Markup, escape
 
 from ice_eval import __version__
-from ice_eval.analysis.measures import measured, measures
+from ice_eval.analysis import GridResults
+from ice_eval.analysis.measures import Found, Missing, measured, measures
 from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require
-from ice_eval.files import cache_folder, write_atomically
+from ice_eval.files import as_text, cache_folder, write_atomically
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
 from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
@@ -26,9 +27,10 @@ from ice_eval.report.citations import MEANINGS, headline, headlines, shown_answe
 from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour, verdict_of, word_of_line
 from ice_eval.report.conclusion import conclude
 from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
+from ice_eval.report.grid_page import GridContent, grid_page, link_to, together
 from ice_eval.report.provenance import CITATION, command, provenance
-from ice_eval.report.sentences import in_first_setting, lead, notes, place_of
-from ice_eval.report.tables import cost_table, summary_table, tables
+from ice_eval.report.sentences import SCOPE, in_first_setting, lead, notes, place_of
+from ice_eval.report.tables import cost_table, run_names, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
 from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
@@ -37,7 +39,7 @@ from ice_eval.table import interval, percent, written
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
 RANKED = ("win-rate-heatmap", "operator-comparison", "operator-bars")
-"""Figures whose numbers the page of one run opens with."""
+"""Figures whose numbers the page opens with."""
 _PAGE = ("elements.js", "theme.js", "tools.js", "tables.js")
 _BROWSER = ("histogram.js", "chain.js", "browser.js")
 _FIGURES = ("elements.js", "tools.js", "figures.js")
@@ -52,8 +54,22 @@ def write_html(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool =
     Raises:
         ConfigError: The file cannot be written.
     """
-    content = page(folders, simultaneous=simultaneous, budget=budget)
-    return write_page(html_page("report.html", content, browser=content["browser"]), path)
+    content = page(folders, simultaneous=simultaneous, budget=budget, home=path.parent)
+    name = "report.html" if len(folders) == 1 else "grid.html"
+    return write_page(html_page(name, content, browser=content["browser"]), path)
+
+
+def write_grid(
+    results: GridResults, found: Mapping[str, Found | Missing], path: Path, *, name: str, failed: Mapping[str, str]
+) -> Path:
+    """Write the page of a grid, without examples: it links to the report of each run; `failed` are errors of runs.
+
+    Raises:
+        ConfigError: The file cannot be written.
+    """
+    grid = GridContent(results, found, name, failed)
+    content = page([run.folder for run in results.runs], grid=grid, home=path.parent, budget=0)
+    return write_page(html_page("grid.html", content), path)
 
 
 def html_page(
@@ -76,7 +92,7 @@ def html_page(
         parts.append(("figure-data", specs, [drawn.library, _joined(_FIGURES)]))
     scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
     policy = content_policy([source for _, _, sources in scripts for source in sources], live=live)
-    return template(name).render(page=content, style=_asset("style.css"), scripts=scripts, policy=policy)
+    return template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
 
 
 def write_page(text: str, path: Path) -> Path:
@@ -90,25 +106,43 @@ def write_page(text: str, path: Path) -> Path:
     return path
 
 
-def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: int = BUDGET) -> dict[str, Any]:
-    """Return the content of a report over some runs; the template only lays it out."""
-    browser, drawn = browser_data(folders, budget=budget), drawings(folders, simultaneous=simultaneous)
+def page(
+    folders: Sequence[RunFolder],
+    *,
+    simultaneous: bool = False,
+    budget: int = BUDGET,
+    grid: GridContent | None = None,
+    home: Path = Path(),
+) -> dict[str, Any]:
+    """Return the content of a report over some runs, written to the folder `home`; the template only lays it out.
+
+    Without a budget it has no examples.
+    """
     summaries = [folder.summary() for folder in folders]
     if simultaneous:
         summaries = list(map(with_simultaneous, summaries))
+    if len(folders) > 1 and grid is None:
+        grid = together(folders, summaries)
+    drawn = drawings(folders, simultaneous=simultaneous, grid=grid.results if grid else None)
+    figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
+    browser = browser_data(folders, budget=budget) if budget else None
+    titles = [f"{model} on {task}" for model, task in run_names(folders)]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
     all_tables = tables(summaries, simultaneous=simultaneous)
     if any(folder.manifest().config.eraser for folder in folders):
         all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
     of_claims = [summary.citations is not None for summary in summaries]
-    figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     runs = [
-        _run(folder, record, summary)
-        for folder, record, summary in zip(folders, browser["runs"], summaries, strict=True)
+        _run(folder, title, summary, home) for folder, title, summary in zip(folders, titles, summaries, strict=True)
     ]
+    if browser is not None:
+        runs = [
+            {**run, "shown": len(record["examples"]), "total": record["total"]}
+            for run, record in zip(runs, browser["runs"], strict=True)
+        ]
     return {
-        "title": f"ICE report: {', '.join(dict.fromkeys(run['title'] for run in browser['runs']))}",
+        "title": f"ICE report: {(grid and grid.name) or ', '.join(dict.fromkeys(titles))}",
         "chains": any(of_chains),
         "only_chains": all(of_chains),
         "citations": any(of_claims),
@@ -123,16 +157,21 @@ def page(folders: Sequence[RunFolder], *, simultaneous: bool = False, budget: in
         "chain_figures": [figure for figure in figures if figure["name"].startswith(OF_CHAINS)],
         "drawn": drawn,
         "browser": browser,
+        "name": grid.name if grid else "",
+        "hash": folders[0].manifest().config_hash if grid is None else "",
+        "grid": None if grid is None else grid_page(grid, figures, home),
     }
 
 
-def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[str, Any]:
+def _run(folder: RunFolder, title: str, summary: Summary, home: Path) -> dict[str, Any]:
     manifest = folder.manifest()
     # Disagreements are noted in the first setting of each attribution: the browser finds those in the others.
     first = in_first_setting(summary.agreement)
     noted = replace(summary, agreement=tuple(line for line in summary.agreement if place_of(line) in first))
     return {
-        **{name: record[name] for name in ("title", "total", "folder")},
+        "title": title,
+        "folder": as_text(Path(folder.path.name)),
+        "link": link_to(folder.path / "report.html", home),
         "chains": None if summary.chains is None else chain_verdict(summary),
         "citations": None if summary.citations is None else _citations(folder, summary.citations),
         "conclusion": conclude(summary, manifest),
@@ -140,7 +179,6 @@ def _run(folder: RunFolder, record: dict[str, Any], summary: Summary) -> dict[st
         "tables": [table for table in [cost_table(manifest)] if table.rows],
         "provenance": provenance(manifest),
         "command": command(manifest),
-        "shown": len(record["examples"]),
     }
 
 
@@ -162,18 +200,20 @@ class Drawings:
     missing: str = ""
 
 
-def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> Drawings:
+def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False, grid: GridResults | None = None) -> Drawings:
     """Return all figures of some runs; where a library is missing, the page is written without them and notes it."""
     try:
         altair = require("altair", install="altair", purpose="to draw figures")
         vl_convert = require("vl_convert", install="vl-convert-python", purpose="to put figures into a page")
     except MissingExtraError as exc:
         return Drawings(missing=f"No figures: {exc}")
-    from ice_eval.report.figures import figures, theme
+    from ice_eval.report.figures import chain_figures, figures, grid_figures, theme
 
-    drawn = figures(folders, simultaneous=simultaneous)
-    if len(folders) == 1:  # the page opens with the same numbers
-        drawn = [figure for figure in drawn if figure.name not in RANKED]
+    if grid is None:
+        drawn = figures(folders, simultaneous=simultaneous)
+    else:
+        drawn = [*chain_figures(folders), *grid_figures(grid, simultaneous=simultaneous)]
+    drawn = [figure for figure in drawn if figure.name not in RANKED]
     if not drawn:
         return Drawings()
     version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
@@ -225,8 +265,8 @@ def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
-    found.globals |= {"version": __version__, "citation": CITATION}
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
+    found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
     found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -256,10 +296,11 @@ def content_policy(scripts: Sequence[str], *, live: bool = False) -> str:
 
 
 def _joined(*names: Sequence[str]) -> str:
-    return "\n".join(map(_asset, itertools.chain(*names)))
+    return "\n".join(map(asset, itertools.chain(*names)))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file beside the templates."""
     return (importlib.resources.files("ice_eval.report") / "templates" / name).read_text(encoding="utf-8")
 
 

@@ -19,6 +19,8 @@ CITATION = (
     "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
     "Grounding for LLMs. arXiv preprint arXiv:2603.18579."
 )
+PROMPTS = ("worked examples", "prompt", "prompt for the answer")
+"""Names of provenance that are parts of a prompt."""
 _OF_STEPS = ("attributions", "operators", "directions", "k", "n")
 """Settings of every run that apply to runs about chains."""
 
@@ -49,6 +51,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
         ("weights", f"fingerprint {identity['weights']}"),
         *([] if manifest.server is None else [("server", _server(manifest.server))]),
         ("data", f"{manifest.data.origin}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
+        *([("worked examples", "\n\n".join(manifest.worked))] if manifest.worked else []),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
         scored,
         ("methods", _methods(manifest)),

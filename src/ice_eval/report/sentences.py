@@ -57,6 +57,10 @@ SIMULTANEOUS = (
     "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the first table cover. Its verdicts "
     "may be read together."
 )
+SCOPE = (
+    "The verdict speaks of this model, these examples and these operators. It does not say that the model is right, "
+    "fair or safe, nor that people would find the explanation convincing."
+)
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 _ENOUGH_FOR_KAPPA = 8
 """Fewest configurations for which the agreement of operators is reported."""

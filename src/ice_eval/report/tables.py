@@ -1,7 +1,5 @@
-"""Tables of runs: their explanations, their cost, their differences; and any table as Markdown, CSV or LaTeX."""
+"""Tables of runs: their explanations, their cost, their differences; and any table as Markdown or LaTeX."""
 
-import csv
-import io
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +13,12 @@ from ice_eval.analysis.answers import Answered
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.citations import carried_difference_table, citation_tables
-from ice_eval.report.colours import verdict_of, word_of_line, word_of_verdict
+from ice_eval.report.colours import verdict_of, word_of, word_of_line
 from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
-from ice_eval.results.summary import adjusted_jointly
-from ice_eval.table import EMPTY, Column, Table, is_number, naming, table_of, written
+from ice_eval.results.summary import CONTROL, adjusted_jointly
+from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
 _FEW_PAIRS = 10
@@ -277,13 +275,15 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
     columns = (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column("win_rate_first", "A", "percent", word=lambda x: word_of_verdict(x.verdict_first)),
-        Column("win_rate_second", second, "percent", word=lambda x: word_of_verdict(x.verdict_second)),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of(x.attribution, x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of(x.attribution, x.verdict_second)),
         Column("difference", f"{second} − A", "points"),
         Column("difference_ci", "95 % CI", "points interval"),
         Column("p_value", "p", "p-value"),
         Column("p_adjusted", "p adj.", "p-value"),
-        Column("verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of_verdict(x.verdict_second)),
+        Column(
+            "verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of(x.attribution, x.verdict_second)
+        ),
     )
     return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
 
@@ -307,6 +307,8 @@ def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> T
 
 
 def _verdicts(line: WinRateDifference) -> str:
+    if line.attribution == CONTROL:
+        return "control"
     first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
     return f"{second} (both)" if first == second else f"{first} → {second}"
 
@@ -333,8 +335,6 @@ def adaptation_table(found: Sequence[Answered]) -> Table:
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
-_FORMULA = ("=", "+", "-", "@", "\t")
-"""Characters that a spreadsheet reads as the beginning of a formula."""
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
@@ -365,17 +365,6 @@ def _markdown(table: Table) -> str:
     return "\n".join([f"**{escape(table.title)}**", "", head, rule, *body])
 
 
-def _csv(table: Table) -> str:
-    """Return CSV; cells that a spreadsheet would evaluate are marked as text by an apostrophe, numbers are not."""
-
-    def escape(cell: str) -> str:
-        return f"'{cell}" if cell.startswith(_FORMULA) and not is_number(cell) else cell
-
-    stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(map(escape, row) for row in (table.header, *table.rows))
-    return stream.getvalue().rstrip("\n")
-
-
 def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
 
@@ -396,7 +385,7 @@ def _latex(table: Table) -> str:
     return "\n".join([*start, *body, r"\bottomrule", r"\end{tabular}"])
 
 
-FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "csv": _csv, "latex": _latex}
+FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "latex": _latex}
 
 
 def formatted(table: Table, style: str) -> str:

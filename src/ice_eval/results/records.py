@@ -240,6 +240,8 @@ class Manifest(Record):
     """Text that a model wrote after the prompt, or its field, as `{answer}`; None for tasks with labels."""
     classifier_text: str | None = None
     """Text that a classifier or a function reads in place of the prompt."""
+    worked: tuple[str, ...] = ()
+    """Worked examples before every question, without a chat's marks of turns."""
     explained: tuple[str, ...] = ()
     """Fields of the prompt whose units are kept or removed."""
     language: str = "und"

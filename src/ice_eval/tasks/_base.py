@@ -248,8 +248,12 @@ class Task(ChatTask):
     def prompt_pieces(self, fields: Mapping[str, str]) -> list[Piece]:
         """Return the pieces that a language model reads without a chat: the shots, then the question."""
         question = self.template.render(fields)
-        shots = (self._question(shot) + self.label_words[shot.label] + "\n\n" for shot in self.shots)
-        return [Piece("".join(shots)), *question] if self.shots else question
+        return [Piece("".join(f"{text}\n\n" for text in self.shot_texts)), *question] if self.shots else question
+
+    @property
+    def shot_texts(self) -> tuple[str, ...]:
+        """The worked examples before a question, as a language model reads them without a chat."""
+        return tuple(self._question(shot) + self.label_words[shot.label] for shot in self.shots)
 
     def _question(self, shot: Shot) -> str:
         return "".join(piece.text for piece in self.template.render(shot.fields))

@@ -12,6 +12,7 @@ import altair as alt
 from ice_eval.errors import ConfigError, require, without_controls
 from ice_eval.files import write_atomically
 from ice_eval.report.colours import BLACK, UNKNOWN_COLOUR, WHITE, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.results.summary import CONTROL
 from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
 from ice_eval.table import EMPTY
 
@@ -162,6 +163,11 @@ def colours(rows: Rows, field: str = "operator") -> alt.Color:
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
+def greyed(rows: Rows, by: str = "operator") -> Any:
+    """Return the colours of a field, for rows that say by `control` whether they are of the random control: grey."""
+    return alt.condition("datum.control", alt.value(UNKNOWN_COLOUR), colours(rows, by))
+
+
 def shapes(rows: Rows, field: str = "operator") -> alt.Shape:
     """Return the shapes of a field, for prints in grey."""
     return alt.Shape(f"{field}:N", title=None, scale=alt.Scale(domain=distinct(rows, field), range=SHAPES))
@@ -190,7 +196,7 @@ def joined_dots(rows: Rows, by: str, *, size: int, tooltip: Any = alt.Undefined)
     """Return the win rate of every `subject` as dots with intervals, one for each `by`, and a line that joins them."""
     scale = rate_scale(rows)
     base = subjects(rows, by, scale, tooltip)
-    coloured = base.encode(color=colours(rows, by))
+    coloured = base.encode(color=greyed(rows, by))
     return [
         *chance_and_threshold("x", scale),
         base.mark_line(style=FAINT, strokeWidth=1).encode(detail="subject:N"),
@@ -243,16 +249,22 @@ def share_axis(field: str, shares: Sequence[float], *, title: str, margin: float
 UNKNOWN, NO_VERDICT = "no win rate", "undetermined"
 
 
-def cell(win_rate: float | None) -> dict[str, object]:
-    """Return the content of a cell; a win rate that round-off moved off a limit has the word of the limit."""
+def grey_name(attribution: str) -> str:
+    """Return the name of a grey cell: that of the random control, or of a win rate without a verdict."""
+    return CONTROL if attribution == CONTROL else NO_VERDICT
+
+
+def cell(win_rate: float | None, word: str | None = None) -> dict[str, object]:
+    """Return the content of a cell, coloured by the word of its verdict; a published number has that of its value."""
     if win_rate is None:
         return {"win_rate": None, "word": UNKNOWN, "text": EMPTY}
-    return {"win_rate": win_rate, "word": taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
+    return {"win_rate": win_rate, "word": word or taxonomy(win_rate), "text": f"{100 * win_rate:.1f}"}
 
 
 def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     """Draw cells at `x` and `y`, coloured by `word`, with their `text`, in panels; arguments name the axes."""
-    fills = {**WORD_COLOURS, NO_VERDICT: UNKNOWN_COLOUR, UNKNOWN: UNKNOWN_COLOUR}
+    grey = (CONTROL, NO_VERDICT, UNKNOWN)
+    fills: dict[str | None, str] = {**WORD_COLOURS, **{name: UNKNOWN_COLOUR for name in grey}}
     shown = [word for word in fills if any(row["word"] == word for row in rows)]
     top = alt.Axis(labelAngle=0, orient="top", domain=False, ticks=False)
     base = alt.Chart().encode(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import altair as alt
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import word_of_line
+from ice_eval.report.colours import verdict_of, word_of_line
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
@@ -17,6 +17,7 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
+from ice_eval.results.summary import CONTROL
 from ice_eval.results.summary import simultaneous as with_simultaneous
 from ice_eval.table import share
 
@@ -104,13 +105,11 @@ def _heatmap(runs: _Runs) -> Figure | None:
         x, y, row, column = "operator", "attribution", ("direction", "null"), "k"
     rows = []
     for line, place in zip(lines, _placed(lines, row=row, column=column), strict=True):
-        shown = {"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **parts.cell(line.win_rate)}
-        if line.win_rate is not None:
-            # Unlike a published number, it has a verdict that its colour must not contradict.
-            shown["word"] = word_of_line(line) or parts.NO_VERDICT
-        rows.append(shown)
+        shown = parts.cell(line.win_rate, word_of_line(line) or parts.grey_name(line.attribution))
+        rows.append({"x": str(getattr(line, x)), "y": str(getattr(line, y)), **place, **shown})
     caption = (
-        "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows. 50 is chance."
+        "Mean win rate in percent, coloured by its verdict: the word that the whole 95 % interval allows; 50 is chance."
+        " The random control is grey."
     )
     return Figure("win-rate-heatmap", "Win rates", caption, parts.coloured_cells(rows, x=x, y=y))
 
@@ -139,7 +138,7 @@ def _bars(runs: _Runs) -> Figure | None:
         return None
     base = parts.subjects(rows, "operator", parts.UNIT, tooltip)
     layers = [
-        base.mark_bar(opacity=0.75).encode(color=parts.colours(rows)),
+        base.mark_bar(opacity=0.75).encode(color=parts.greyed(rows)),
         *parts.chance_and_threshold("x", parts.UNIT),
         parts.low_to_high(base.mark_rule(style=parts.INK), "x", parts.UNIT),
     ]
@@ -159,7 +158,8 @@ def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]],
             "operator": line.operator,
             "win_rate": line.win_rate,
             **parts.ends(line.win_rate_ci),
-            "verdict": str(line.verdict),
+            "verdict": verdict_of(line),
+            "control": line.attribution == CONTROL,
             **place,
         }
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
@@ -223,11 +223,16 @@ def _k_sweep(runs: _Runs) -> Figure | None:
         return None
     places = _placed(lines, row=("model", "task", "direction", "null"), column="attribution")
     rows = [
-        {"operator": line.operator, "k": line.k, "win_rate": line.win_rate, **parts.ends(line.win_rate_ci), **place}
+        {
+            **{name: getattr(line, name) for name in ("operator", "k", "win_rate")},
+            **parts.ends(line.win_rate_ci),
+            "control": line.attribution == CONTROL,
+            **place,
+        }
         for line, place in zip(lines, places, strict=True)
     ]
     axis = parts.share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0]))
-    base = alt.Chart().encode(x=axis, color=parts.colours(rows))
+    base = alt.Chart().encode(x=axis, color=parts.greyed(rows))
     scale = parts.rate_scale(rows)
     win_rate = alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%"))
     shown = parts.tooltips("operator:N", "k:Q", _RATE, *parts.end_tooltips(".1%"))
@@ -257,9 +262,9 @@ def figures(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list
     return chain_figures(runs.folders) + of_explanations
 
 
-def overview(folders: Sequence[RunFolder]) -> list[Figure]:
+def overview(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list[Figure]:
     """Return the figures of summaries, each over all runs; raise `ConfigError` if a run is not finished."""
-    return _of_summaries(_runs_of(folders))
+    return _of_summaries(_runs_of(folders, simultaneous=simultaneous))
 
 
 def _of_summaries(runs: _Runs) -> list[Figure]:

@@ -14,6 +14,7 @@ from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import Figure
+from ice_eval.results.summary import CONTROL
 
 T = TypeVar("T")
 
@@ -28,6 +29,8 @@ class WinRate:
     operator: str
     win_rate: float | None
     """Fraction; None where there is no valid result."""
+    word: str | None = None
+    """Word of its verdict, which colours it; None for a published number: that of the paper for its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,8 @@ class LanguageWinRate:
     language: str
     operator: str
     win_rate: float | None
+    word: str | None = None
+    """Word of its verdict, which colours it; None for a published number: that of the paper for its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +98,13 @@ def _given(rows: Iterable[T]) -> list[T]:
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
     """Draw models by data sets, a panel for every attribution (down) and operator (across)."""
     found = [
-        {"x": row.dataset, "y": row.model, "row": row.attribution, "column": row.operator, **parts.cell(row.win_rate)}
+        {
+            "x": row.dataset,
+            "y": row.model,
+            "row": row.attribution,
+            "column": row.operator,
+            **parts.cell(row.win_rate, row.word),
+        }
         for row in _given(rows)
     ]
     caption = (
@@ -107,7 +118,7 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
     """Draw models by languages, a panel for every operator."""
     found = [
-        {"x": row.language, "y": row.model, "row": "", "column": row.operator, **parts.cell(row.win_rate)}
+        {"x": row.language, "y": row.model, "row": "", "column": row.operator, **parts.cell(row.win_rate, row.word)}
         for row in _given(rows)
     ]
     caption = (
@@ -165,7 +176,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     fields = ("prompt", "win_rate", "low", "high")
     found = [
         {"subject": f"{row.model} · {row.task}", **{name: getattr(row, name) for name in fields}}
-        | {"row": "", "column": row.attribution}
+        | {"row": "", "column": row.attribution, "control": row.attribution == CONTROL}
         for row in _given(rows)
     ]
     caption = (

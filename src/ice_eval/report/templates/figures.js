@@ -48,6 +48,8 @@ for (const box of document.querySelectorAll("[data-figure]")) {
 }
 new MutationObserver(() => draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
 dark.addEventListener("change", () => draw());
+// What was folded had no width.
+document.addEventListener("toggle", (event) => { if (event.target.open && event.target.querySelector("[data-figure]")) draw(); }, true);
 // Paper is white, whatever the screen is.
 addEventListener("beforeprint", () => draw("light"));
 addEventListener("afterprint", () => draw());

@@ -8,3 +8,5 @@
   button.addEventListener("click", () => { root.dataset.theme = isDark() ? "light" : "dark"; name(); });
   name();
 }
+// Paper shows what is folded.
+addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((each) => { each.open = true; }));

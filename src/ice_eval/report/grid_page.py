@@ -1,0 +1,279 @@
+"""The page of several runs: a sentence that answers, guidelines, problems, and one matrix of all win rates."""
+
+import os
+import urllib.parse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ice_eval import stats
+from ice_eval.analysis import GridLine, GridResults, GridRun, grid_results
+from ice_eval.analysis.across import NOT_SETTLED, answers
+from ice_eval.analysis.measures import Found, Missing
+from ice_eval.files import as_text
+from ice_eval.report.analyses import answer_notes, answer_tables, grid_places
+from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.conclusion import control_fails, listed, lost, whole
+from ice_eval.report.tables import run_names
+from ice_eval.results import RunFolder, Summary, SummaryLine
+from ice_eval.results.outcomes import ALL
+from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
+from ice_eval.table import Table, interval, naming, percent, share, table_of
+
+_NAMED = 4
+"""Configurations of a failing control that are named."""
+_FIGURES = {
+    "operator_dependence": "operator-agreement",
+    "prompt_sensitivity": "prompt-sensitivity",
+    "k_sensitivity": "k-sweep",
+    "languages": "language-heatmap",
+}
+"""Beginning of the names of the figures that belong to the answer of a question."""
+
+
+class Cell(NamedTuple):
+    """One win rate of the matrix."""
+
+    text: str
+    values: str = ""
+    """Win rate and limits, unrounded, for sorting and data."""
+    word: str = ""
+    """The word that colours it."""
+    said: str = ""
+    """Its interval, verdict and number of examples."""
+    is_control: bool = False
+
+
+class MatrixRow(NamedTuple):
+    run: str
+    heads: tuple[str, ...]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """All win rates: a row for each model, task, prompt and size, a column for each attribution and operator."""
+
+    heads: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    """Attribution and operator."""
+    rows: tuple[MatrixRow, ...]
+
+    @property
+    def are_numbers(self) -> list[bool]:
+        """For each column that names a row, True if it holds numbers."""
+        return Table("", self.heads, tuple(row.heads for row in self.rows)).are_numbers
+
+    @property
+    def words(self) -> list[str]:
+        """The words of its cells, the strongest first."""
+        found = {cell.word for row in self.rows for cell in row.cells}
+        return [word for word in reversed(stats.WORDS) if word in found]
+
+
+class Guideline(NamedTuple):
+    use: str
+    """An attribution; empty if nothing is settled."""
+    where: str
+    reason: str = ""
+
+
+class Answer(NamedTuple):
+    title: str
+    notes: tuple[str, ...]
+    tables: tuple[Table, ...]
+    figures: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class GridPage:
+    """What leads the page of several runs."""
+
+    subject: str
+    """Number of runs and configurations."""
+    links: Mapping[str, str]
+    """Run -> address of its own report."""
+    sentences: tuple[str, ...]
+    problems: tuple[str, ...]
+    guidelines: tuple[Guideline, ...]
+    matrix: Matrix
+    answers: tuple[Answer, ...]
+    missing: tuple[str, ...]
+    """Questions without an answer, and why."""
+
+
+@dataclass(frozen=True)
+class GridContent:
+    """The runs of a page, and what they have in common."""
+
+    results: GridResults
+    found: Mapping[str, Found | Missing]
+    name: str = ""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Run -> error."""
+
+
+def together(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> GridContent:
+    """Return several runs as a grid; questions are asked if all runs explain labels of texts."""
+    named = zip(folders, run_names(folders), adjusted_jointly(summaries), strict=True)
+    unique = {folder.path.resolve(): (folder, name, summary) for folder, name, summary in named}
+    manifests = [folder.manifest() for folder, _, _ in unique.values()]
+    runs = [
+        GridRun(name=as_text(path), folder=folder, model=model, task=task, language=manifest.language)
+        for manifest, (path, (folder, (model, task), _)) in zip(manifests, unique.items(), strict=True)
+    ]
+    results = grid_results(runs, [summary for _, _, summary in unique.values()])
+    is_asked = all(each.config.subject == "text" and len(each.labels) > 1 for each in manifests)
+    return GridContent(results, answers(results) if is_asked else {})
+
+
+def grid_page(content: GridContent, figures: Sequence[dict[str, Any]], home: Path) -> GridPage:
+    """Return the content of a page in the folder `home`; `figures` have a name, a title and a caption each."""
+    single = [each for each in content.results.configurations if each.line.operator != ALL]
+    matrix, found = matrix_of(single), content.found
+    asked = {name: each for name, each in found.items() if isinstance(each, Found)}
+    runs = content.results.runs
+    models, tasks = (len({getattr(run, name) for run in runs}) for name in ("model", "task"))
+    return GridPage(
+        f"{_counted(len(runs), 'run')} ({_counted(models, 'model')}, {_counted(tasks, 'task')}), "
+        f"{_counted(len(single), 'configuration')}",
+        {run.name: link_to(run.folder.path / "report.html", home) for run in runs},
+        tuple(_sentences(single, found.get("guidelines"))),
+        tuple(_problems(content, single)),
+        tuple(_guidelines(found.get("guidelines"))),
+        matrix,
+        tuple(_answer(name, each, figures) for name, each in asked.items() if each.parts or each.notes),
+        tuple(f"{_title(name)}: {each.reason}." for name, each in found.items() if isinstance(each, Missing)),
+    )
+
+
+def matrix_of(lines: Sequence[GridLine[SummaryLine]]) -> Matrix:
+    """Return the win rates of a grid side by side; model and task are always named, the rest where it differs."""
+    columns = tuple(dict.fromkeys((each.line.attribution, each.line.operator) for each in lines))
+    places = grid_places(lines)
+    also = table_of("", places, naming("language", "prompt", "direction", "null", "k"))
+    rows = []
+    for number, place in enumerate(places):
+        heads = (place["model"], place["task"], *(also.rows[number] if also.header else ()))
+        cells = tuple(_cell(place.get(f"{attribution} {operator}")) for attribution, operator in columns)
+        rows.append(MatrixRow(place["run"], heads, cells))
+    return Matrix(("model", "task", *also.header), columns, tuple(rows))
+
+
+def _counted(n: int, name: str) -> str:
+    return f"{n} {name}{'' if n == 1 else 's'}"
+
+
+def _cell(line: SummaryLine | None) -> Cell:
+    if line is None or line.win_rate is None:
+        return Cell("–")
+    limits = line.win_rate_ci or ()
+    values = " ".join(map(repr, (line.win_rate, *limits)))
+    said = CONTROL if line.attribution == CONTROL else verdict_of(line)
+    shown = f"{interval(line.win_rate_ci)}, {said}, n = {line.n}"
+    return Cell(percent(line.win_rate), values, word_of_line(line) or "", shown, line.attribution == CONTROL)
+
+
+def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missing | None) -> Iterator[str]:
+    """Yield how often each method beats random sets, whether one is the best, and the control."""
+    cases: dict[tuple[Any, ...], list[SummaryLine]] = {}
+    for each in lines:
+        if each.line.n:
+            cases.setdefault((each.run.name, each.line.configuration._replace(operator="")), []).append(each.line)
+    beats: dict[str, list[bool]] = {}
+    for own in cases.values():
+        words = [word_of_line(line) for line in own]
+        beats.setdefault(own[0].attribution, []).append(all(word in stats.POSITIVE for word in words))
+    controls = [line.win_rate for each in cases.values() for line in each if line.attribution == CONTROL]
+    counts = {name: (sum(won), len(won)) for name, won in beats.items() if name != CONTROL}
+    ranked = sorted(counts.items(), key=lambda each: -each[1][0] / each[1][1])
+    if not cases:
+        yield "No explanation could be evaluated."
+    elif ranked and not any(won for _, (won, _) in ranked):
+        yield (
+            "No method beats random sets of the same size under every operator, in any of "
+            f"{max(total for _, (_, total) in ranked)} cases."
+        )
+    elif ranked:
+        (best, (won, total)), *rest = ranked
+        yield (
+            f"{best[:1].upper()}{best[1:]} beats random sets of the same size under every operator in {won} of {total} "
+            f"cases{''.join(f', {name} in {n} of {of}' for name, (n, of) in rest)}."
+        )
+    if isinstance(guidelines, Found):
+        advice = [line["advice"] for line in guidelines.parts[0].lines]
+        settled = [name for name in advice if name != NOT_SETTLED]
+        by_name = listed([f"{name} ({settled.count(name)})" for name in dict.fromkeys(settled)])
+        yield (
+            f"One method is ahead of all others in {len(settled)} of {len(advice)} cases{by_name and f': {by_name}'}."
+        )
+    rates = [rate for rate in controls if rate is not None]
+    if rates:
+        failing = any(control_fails(each.line) for each in lines)
+        comment = "where 50 % is expected" if failing else "no further from 50 % than luck allows"
+        yield f"The random control is at {whole(min(rates))} to {whole(max(rates))}, {comment}."
+
+
+def _problems(content: GridContent, lines: Sequence[GridLine[SummaryLine]]) -> Iterator[str]:
+    for name, error in content.failed.items():
+        yield f"The run {name} failed: {error}"
+    for run in content.results.runs:
+        if (found := dropped(run.folder.summary())).n:
+            reasons = "; ".join(f"{why} ({n})" for why, n in found.reasons.items())
+            yield f"{_run(run)}: {lost(found)} ({percent(found.share)}): {reasons}."
+    controls = [each for each in lines if each.line.attribution == CONTROL and each.line.win_rate is not None]
+    failing = [each for each in controls if control_fails(each.line)]
+    if failing:
+        named = "; ".join(
+            f"{_run(each.run)}, {each.line.operator}, k = {share(each.line.k)}: {percent(each.line.win_rate)}"
+            for each in failing[:_NAMED]
+        )
+        yield (
+            f"The random control fails in {len(failing)} of {len(controls)} configurations: win rates of these runs "
+            f"may be wrong ({named}{'; …' if len(failing) > _NAMED else ''})."
+        )
+
+
+def _run(run: GridRun) -> str:
+    return " ".join(filter(None, (f"{run.model} on {run.task}", run.prompt and f"({run.prompt})")))
+
+
+def _guidelines(found: Found | Missing | None) -> Iterator[Guideline]:
+    """Yield a line for each recommended attribution, and one for each reason why nothing is settled."""
+    if not isinstance(found, Found):
+        return
+    table = table_of("", found.parts[0].lines, found.parts[0].columns)
+    kept = [place for place, name in enumerate(table.header) if name not in ("use", "because")]
+    groups: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for line, row in zip(found.parts[0].lines, table.rows, strict=True):
+        is_settled = line["advice"] != NOT_SETTLED
+        group = groups.setdefault((line["advice"] if is_settled else "", "" if is_settled else line["reason"]), {})
+        details = ", ".join(row[place] if len(kept) == 1 else f"{table.header[place]} {row[place]}" for place in kept)
+        group.setdefault(f"{line['model']} on {line['task']}", []).append(details)
+    for (use, reason), runs in sorted(groups.items(), key=lambda each: not each[0][0]):
+        head = f"{table.header[kept[0]]} " if len(kept) == 1 else ""
+        where = [f"{run} ({head}{' / '.join(own)})" if kept else run for run, own in runs.items()]
+        yield Guideline(use, "; ".join(where), reason)
+
+
+def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> Answer:
+    start, told = _FIGURES.get(name), {name: found}
+    prefix = f"{name.replace('_', '-')}: "
+    drawn = tuple(figure for figure in figures if start and figure["name"].startswith(start))
+    notes = tuple(note.removeprefix(prefix) for note in answer_notes(told))
+    return Answer(_title(name), notes, tuple(answer_tables(told)), drawn)
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").replace("anti faithful", "anti-faithful").capitalize()
+
+
+def link_to(target: Path, home: Path) -> str:
+    """Return the address of a file relative to the folder of a page; empty if there is no such file."""
+    if not target.is_file():
+        return ""
+    try:
+        return urllib.parse.quote(Path(os.path.relpath(target.resolve(), home.resolve())).as_posix())
+    except ValueError:  # on another drive
+        return ""
