@@ -111,6 +111,13 @@ def test_other_weights_are_refused(entries):
         WhatIf().ask(replace(entry, manifest=other), {"text": TEXT}, [], "delete")
 
 
+def test_a_task_that_the_folder_does_not_hold_is_not_guessed(entries):
+    manifest = entries["first"].manifest
+    other = replace(manifest, identity={**manifest.identity, "prompt": "of other worked examples"})
+    assert "the run folder does not hold all of it" in refusal(other)
+    assert refusal(entries["<b>odd<b>"].manifest) is None  # a task of Python code, with nothing but prompt and labels
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [("openai:gpt", "behind a server"), ("python:os:system", "made by Python code")],

@@ -52,7 +52,7 @@ def view(
     runs = RunIndex(folder)
     entries = runs.entries()
     if not entries:
-        reasons = "".join(f" {each.name}: {each.reason}" for each in runs.unreadable[:1])
+        reasons = "".join(f" {name}: {reason}" for name, reason in runs.unreadable[:1])
         raise ConfigError(f"no finished run in {folder} or below it; `ice run --out FOLDER` makes one.{reasons}")
     places = [each for each in (models, folder, Path(".")) if each is not None]
     with _listening(HOST, port) as listening:

@@ -54,31 +54,25 @@ class RunEntry:
         return EMPTY if self.best is None else short_verdict(self.best)
 
 
-class UnreadableRun(NamedTuple):
-    """A folder with a manifest that is not in the index."""
-
-    name: str
-    reason: str
-
-
 class RunIndex:
     """Finished runs below a folder; one that has not changed is not read again."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._known: dict[str, RunEntry] = {}
-        self.unreadable: list[UnreadableRun] = []
+        self.unreadable: list[tuple[str, str]] = []
+        """Name of each folder with a manifest that is not in the index, and the reason."""
 
     def entries(self) -> list[RunEntry]:
         """Return all finished runs, the newest first."""
-        known, unreadable = dict[str, RunEntry](), list[UnreadableRun]()
+        known, unreadable = dict[str, RunEntry](), list[tuple[str, str]]()
         for path in _run_folders(self.root):
             name = as_text(path.relative_to(self.root)) if path != self.root else as_text(Path(path.resolve().name))
             try:
                 entry = self._entry(path, name)
                 known[entry.id] = entry
             except (ConfigError, OSError) as exc:
-                unreadable.append(UnreadableRun(name, str(exc)))
+                unreadable.append((name, str(exc)))
         self._known, self.unreadable = known, unreadable
         return sorted(known.values(), key=lambda each: each.manifest.finished or "", reverse=True)
 

@@ -7,8 +7,6 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from starlette.applications import Starlette
@@ -91,19 +89,12 @@ class _Guard:
             found = RedirectResponse("/", 303)
             found.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return found
-        if not self._is_token(_cookies(request).get(self._cookie, "")):
+        if not self._is_token(request.cookies.get(self._cookie, "")):
             return PlainTextResponse("Open the address that `ice view` printed: it holds the token.", 403)
         return None
 
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
-
-
-def _cookies(request: Request) -> Mapping[str, str]:
-    try:
-        return {name: each.value for name, each in SimpleCookie(request.headers.get("cookie", "")).items()}
-    except CookieError:
-        return {}
 
 
 class _Pages:

@@ -129,7 +129,8 @@ class WhatIf:
 
     def _reference(self, name: str) -> str:
         """Return a registered name, a folder or file of this name, or else the name as one of the hub's."""
-        places = (folder / f"{name}{suffix}" for folder in self.folders for suffix in ("", ".gguf"))
+        inside = not Path(name).is_absolute() and ".." not in Path(name).parts
+        places = (folder / f"{name}{suffix}" for folder in self.folders if inside for suffix in ("", ".gguf"))
         return name if name in models else next((str(path) for path in places if path.exists()), name)
 
     def _compared(self, loaded: _Loaded, example: Example, units: Sequence[int]) -> dict[str, Any]:
