@@ -55,7 +55,7 @@ def test_original_and_translation_are_compared_by_id(ice, reviews, whole_words):
         assert ice("run", *common, "--data", file, "--out", name).code == 0
     plain = json.loads(ice("compare", "native", "translated", "--json").out)["comparisons"][0]
     assert (plain["n_shared"], plain["n_other_text"], plain["configurations"][0]["paired"]) == (0, 8, False)
-    done = ice("compare", "native", "translated", "--by-id")
+    done = ice("compare", "native", "translated", "--by-id", "--full")
     assert "8 examples have the same id as in A (8 there, 8 here); 8 of them have another text." in done.out
     assert "Differences are paired" in done.out
     found = json.loads(ice("compare", "native", "translated", "--by-id", "--json").out)["comparisons"][0]

@@ -407,6 +407,9 @@ def test_a_gate_does_not_pass_where_there_is_no_verdict_on_chains(folder, verdic
 
 def test_commands_take_step_level_runs(folder, unread, capsys, tmp_path):
     app(["report", str(folder.path)], standalone_mode=False)
+    short = capsys.readouterr().out
+    assert "Do the steps carry the answer?" in short and "Win rates against random sets" in short
+    app(["report", str(folder.path), "--full"], standalone_mode=False)
     said = capsys.readouterr().out
     assert "Do the steps carry the answer?" in said and "Faithfulness of the explanations of steps" in said
     app(["compare", str(folder.path), str(folder.path)], standalone_mode=False)

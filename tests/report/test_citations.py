@@ -401,6 +401,7 @@ class TestCommands:
         assert "3 of 12 claims are uncited but used" in capsys.readouterr().err
 
     def test_runs_are_compared_and_scored_again(self, found, capsys):
-        assert called("compare", found.folder.path, found.folder.path) == 0
-        assert called("rescore", found.folder.path) == 0
+        assert called("compare", found.folder.path, found.folder.path, "--full") == 0
         assert "Carried claims" in capsys.readouterr().out
+        assert called("rescore", found.folder.path) == 0
+        assert "Words of single claims" in capsys.readouterr().out
