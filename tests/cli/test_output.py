@@ -11,7 +11,7 @@ from tests.made_records import summary_line, verdict_of
 
 from ice_eval.cli._output import MINOR, fitted
 from ice_eval.report import Table, summary_table
-from ice_eval.report.colours import WORD_COLOURS, word_of_verdict
+from ice_eval.report.colours import WORD_COLOURS, word_of
 from ice_eval.stats import WORDS, Interval
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -106,9 +106,9 @@ def test_no_colour_is_honoured(summary):
 
 
 def test_words_of_cells():
-    assert all(word_of_verdict(verdict_of(word)) == word for word in WORDS)
-    assert word_of_verdict(verdict_of("undecidable: 85 % of sets tie")) == "undecidable"
-    assert word_of_verdict(None) is None
+    assert all(word_of("gradient", verdict_of(word)) == word for word in WORDS)
+    assert word_of("gradient", verdict_of("undecidable: 85 % of sets tie")) == "undecidable"
+    assert word_of("gradient", None) is None and word_of("random", verdict_of("faithful")) is None
 
 
 def test_wide_characters_are_measured_as_they_are_shown():
