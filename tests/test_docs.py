@@ -130,3 +130,9 @@ def test_every_attribution_and_option_stands_in_the_table_of_attributions():
     for name, method in attributions.items():
         [line] = [line for line in lines if f"`{name}`" in line.split("|")[1]]
         assert [each.name for each in fields(method) if each.name not in line.split("|")[3]] == []
+
+
+def test_python_reference_has_every_public_name():
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\w+", "".join(re.findall(r"^::: .*|^ +members: .*", text, re.MULTILINE))))
+    assert set(ice.__all__) <= named

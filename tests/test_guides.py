@@ -26,6 +26,7 @@ GUIDES = {
     "compare.md": lambda names: "m" in str(names["frame"].attrs["settings"]) and len(names["frame"]) > 0,
     "measures.md": lambda names: names["found"].parts[0].lines,
     "paper.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
+    "python.md": lambda names: len(names["run"].summary()) == 6,
     "report.md": lambda names: list(Path("paper/figures").glob("*.svg")) and names["drawn"],
     "results-format.md": lambda names: (
         set(names["ledger"].query("kind == 'rationale'").attribution) == {"attention", "random"}

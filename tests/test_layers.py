@@ -21,7 +21,7 @@ LAYERS = [
     {"attributions", "executors", "results"},
     {"pipeline", "analysis", "translation"},
     {"report", "subjects.chain", "subjects.context"},
-    {"api", "bench", "selftest", "f_fidelity"},
+    {"api", "bench", "selftest", "f_fidelity", "view"},
     {"__main__", "cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}

@@ -93,7 +93,7 @@ class RunFields:
 
     attributions: tuple[str, ...] = setting(
         ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_ALL,
-        depends=True, help="By default attention,gradient,random; see `ice list attributions`.",
+        depends=True, help="By default attention,gradient,random; see `ice list`.",
     )  # fmt: skip
     operators: tuple[str, ...] = setting(
         ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_ALL, depends=True,
@@ -261,7 +261,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_CHAIN,
-        help="Chains of thought that you have: .jsonl, or a log of inspect_ai or lm_eval.",
+        help="Given chains: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(
@@ -368,7 +368,7 @@ EXECUTION = (
 )  # fmt: skip
 SERVING = (
     Setting(
-        name="base_url", default=None, panel=SERVER, everyday=True, metavar="URL", role="computes", subjects=_ALL,
+        name="base_url", default=None, panel=WHERE, everyday=True, metavar="URL", role="computes", subjects=_ALL,
         help="Server of openai:NAME, as http://localhost:8000/v1.",
     ),
     Setting(

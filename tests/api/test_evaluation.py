@@ -83,7 +83,7 @@ def test_progress_is_reported_and_adds_up(evaluate):
         def say(self, message):
             self.said.append(message)
 
-        def start(self, total):
+        def start(self, total, *, examples):
             self.total = total
 
         def advance(self, rows, *, scored=True):
@@ -106,6 +106,7 @@ def test_progress_is_reported_and_adds_up(evaluate):
     assert third.rows == third.total == run.folder.manifest().cost.rows > first.rows
     assert first.stopped and second.stopped
     assert first.said == [
+        "loading toy …",
         "500 examples were asked for, and the data hold 4: all of them are used.",
         "4 examples distinguish win rates of about 100 % or more from chance; weaker explanations will read as not "
         "distinguishable from random.",

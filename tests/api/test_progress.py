@@ -17,7 +17,7 @@ def told(monkeypatch, capsys):
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
     bar = Bar()
-    bar.start(1640)
+    bar.start(1640, examples=41)
 
     def advance(rows, *, scored=True):
         nonlocal now
@@ -30,14 +30,15 @@ def told(monkeypatch, capsys):
 
 
 def test_the_time_left_is_told_when_enough_rows_are_scored(told):
-    assert told(24) == "24/1640 rows"
-    assert told(56) == "80/1640 rows"
-    assert told(8) == "88/1640 rows, 3 rows/s, about 582 s left"  # more than one in twenty: 88 rows in 33 seconds
+    assert told(24) == "0 of 41 examples"
+    assert told(56) == "2 of 41 examples"
+    assert told(8) == "2 of 41 examples, about 10 min left"  # more than one in twenty: 88 rows in 33 seconds
 
 
 def test_rows_that_the_folder_held_tell_nothing_about_the_time_left(told):
-    assert told(820, scored=False) == "820/1640 rows"
-    assert told(100) == "920/1640 rows, 5 rows/s, about 158 s left"
+    assert told(820, scored=False) == "20 of 41 examples"
+    assert told(100) == "23 of 41 examples, about 3 min left"
+    assert told(600) == "38 of 41 examples, about 5 s left"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are POSIX signals")

@@ -44,7 +44,7 @@ def test_a_server_is_asked_and_the_steps_are_judged(ice, server, problems):
     assert content["chains"]["capacity"][0]["taxonomy"] == "genuine"
     assert "plan, for chains of six steps: " in done.err
     assert re.search(r"^6 chains in \d+ s \(\d+ chains/s\)$", done.err, re.MULTILINE)
-    assert re.search(r"^\d+ rows in \d+ s \(\d+ rows/s\)$", done.err, re.MULTILINE)
+    assert re.search(r"^6 examples, \d+ rows in \d+ s \(\d+ rows/s\)$", done.err, re.MULTILINE)
     n_asked = len(server.requests)
     printed = ice(*flags, "--out", "run")
     assert printed.code == 0 and len(server.requests) == n_asked

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def runs(tmp_path_factory):
 
 
 def test_two_runs_are_compared_in_tables(ice, runs):
-    done = ice("compare", runs / "a", runs / "b")
+    done = ice("compare", runs / "a", runs / "b", "--full")
     assert done.code == 0
     assert "Settings that differ" in done.out and "Win rates" in done.out
     header = next(line for line in done.out.splitlines() if line.startswith("attribution"))
@@ -36,8 +37,17 @@ def test_two_runs_are_compared_in_tables(ice, runs):
     assert "Fewer than 50 examples: the intervals hold whatever the win rates look like" in done.out
 
 
+def test_a_comparison_begins_with_its_answer_and_fits_on_a_screen(ice, runs):
+    done = ice("compare", runs / "a", runs / "b")
+    answer, settings, *table = done.out.splitlines()
+    assert answer.startswith("Whether A or B is better, the examples do not settle: the clearest difference is ")
+    assert settings == f"A is {runs / 'a'}, B is {runs / 'b'}: seed 0 → 1."
+    assert any(line.startswith("gradient ") for line in table) and not any("random" in line for line in table)
+    assert f"B is {runs / 'a'}: the same settings." in ice("compare", runs / "a", runs / "a").out
+
+
 def test_what_only_one_run_has_is_said(ice, runs):
-    out = ice("compare", runs / "a", runs / "c").out
+    out = ice("compare", runs / "a", runs / "c", "--full").out
     assert "Only B has, for sufficiency, k = 0.2: gradient under mask-unk/all, random under mask-unk/all." in out
     assert "Only A" not in out
 
@@ -52,8 +62,16 @@ def test_several_runs_are_compared_with_the_first(ice, runs):
     assert [line.split()[0] for line in out.splitlines() if "gradient  " in line] == ["B", "C"]
 
 
+def test_the_page_is_written_in_place_of_the_tables(ice, runs, tmp_path):
+    done = ice("compare", runs / "a", runs / "b", "--html", tmp_path / "new" / "page.html")
+    assert (done.code, done.out) == (0, f"{tmp_path / 'new' / 'page.html'}\n")
+    assert "the examples do not settle" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert_refused(ice("compare", runs / "a", "--paper", "--html", tmp_path / "x.html"), "--html is about two runs")
+    assert_refused(ice("compare", runs / "a", runs / "b", "--html", tmp_path / "x.html", "--format", "md"), "exclude")
+
+
 def test_the_same_run_twice_has_no_differences(ice, runs):
-    out = ice("compare", runs / "a", runs / "a").out
+    out = ice("compare", runs / "a", runs / "a", "--full").out
     assert "Settings that differ" not in out
     assert "A and B have the same settings." in out and "+0.0 pp" in out
 
@@ -146,9 +164,11 @@ def test_the_paper_is_compared_with_one_run(ice, runs):
 
 
 def test_a_report_over_runs_that_are_alike_says_which_is_which(ice, runs):
-    out = ice("report", runs / "a", runs / "b").out
+    out = ice("report", runs / "a", runs / "b", "--full").out
     assert f"• run 1 is {runs / 'a'}\n• run 2 is {runs / 'b'}\n" in out
-    assert "run 1 is" not in ice("report", runs / "a").out
+    assert "run 1 is" not in ice("report", runs / "a", "--full").out
+    short = ice("report", runs / "a", runs / "b").out
+    assert "--full" in short and all(re.search(rf"^toy \({name}\) on demo +gradient ", short, re.M) for name in "ab")
 
 
 def commands(group, name=""):

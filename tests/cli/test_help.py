@@ -54,7 +54,7 @@ def shown_options(text):
     return set(re.findall(r"^│ [*]? *(--[a-z-]+)", text, re.MULTILINE))
 
 
-OF_RUN = {"--config", "--set", "--help-all", "--help", "--out", "--dry-run", "--json"}
+OF_RUN = {"--config", "--set", "--help-all", "--help", "--out", "--dry-run", "--max-dropped", "--full", "--json"}
 EVERYDAY = {each.option for each in SETTINGS.values() if each.everyday}
 
 

@@ -33,3 +33,9 @@ def test_all_that_can_be_listed_is_named_by_help_and_by_the_refusal_of_what_cann
     refused = re.search("Known: (.*)\\.", ice("list", "nothing").err)
     assert set(refused[1].split(", ")) == set(LISTS)
     assert set(LISTS) <= set(re.findall(r"[a-z-]+", ice("list", "--help").out))
+
+
+def test_list_without_a_kind_gives_all_names(ice):
+    done = ice("list")
+    assert done.code == 0 and re.search(r"^operators: +blank, delete, .*truncate$", done.out, re.MULTILINE)
+    assert json.loads(ice("list", "--json").out)["executors"] == ["local", "ray"]

@@ -37,7 +37,9 @@ def piped(*arguments, cwd, code=COMMAND):
 def toy_run(tmp_path_factory):
     """A folder with a run of the toy in it, what was printed, and whether torch was loaded."""
     folder = tmp_path_factory.mktemp("piped")
-    done = piped("run", "--model", "toy", "--task", "demo", "--m", "6", "--out", "run", cwd=folder, code=THEN_TORCH)
+    done = piped(
+        "run", "--model", "toy", "--task", "demo", "--m", "6", "--full", "--out", "run", cwd=folder, code=THEN_TORCH
+    )
     assert done.returncode == 0, done.stderr
     *messages, torch = done.stderr.splitlines()
     return folder, done.stdout, "\n".join(messages), torch

@@ -23,7 +23,7 @@ def test_a_page_that_cannot_be_written_exits_2(ice, finished, reviews):
 
 
 def test_a_report_is_printed_as_tables(ice, finished):
-    done = ice("report", finished)
+    done = ice("report", finished, "--full")
     assert done.code == 0 and "Faithfulness" in done.out and "small_n" in done.out
 
 
@@ -139,7 +139,8 @@ def test_simultaneous_verdicts_are_printed_and_gated(ice, finished):
     judge(finished, "verdict_simultaneous", gradient="better than random", others="faithful")
     gate = ("--fail-if", "better than random")
     assert ice("report", finished, *gate).code == 0
-    done = ice("report", finished, *gate, "--simultaneous")
+    assert "(simultaneous 95 % intervals)" in ice("report", finished, "--simultaneous").out
+    done = ice("report", finished, *gate, "--simultaneous", "--full")
     assert done.code == 1 and "95 % CI (simultaneous)" in done.out
     assert "Intervals and verdicts are simultaneous: in 95 % of runs" in done.out
     assert done.err.splitlines() == [

@@ -2,15 +2,20 @@
 
 import csv
 import json
+import re
 
 from tests.cli.commands import PROMPT
 
 from ice_eval.results import RunFolder
 
 
-def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
-    done = run()
-    assert done.code == 0
+def test_a_run_ends_with_its_conclusion_and_prints_all_tables_if_asked(run, tmp_path):
+    short, done = run(), run("--full")
+    assert (short.code, done.code) == (0, 0)
+    assert short.out.startswith("Attention is not distinguishable from random under delete and infill: it ")
+    assert done.out.endswith(re.sub(r"^\d+ notes and all tables: ice report .* --full\n", "", short.out, flags=re.M))
+    assert "The random control is at " in short.out and "Operator agreement" not in short.out
+    assert len(short.out.splitlines()) <= 20
     for word in (
         "Faithfulness",
         "Operator agreement",
@@ -28,8 +33,8 @@ def test_a_run_prints_tables_and_where_it_wrote(run, tmp_path):
 
 
 def test_a_run_says_what_several_attributions_cost(run, tmp_path):
-    assert "What each attribution cost" not in run().out
-    done = run("--attributions", "occlusion,lime,random")
+    assert "What each attribution cost" not in run("--full").out
+    done = run("--attributions", "occlusion,lime,random", "--full")
     assert done.code == 0 and "What each attribution cost" in done.out
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert set(manifest["cost"]["attribution_rows"]) == {"occlusion", "lime"}
@@ -108,3 +113,27 @@ def test_a_second_run_says_that_nothing_is_left_to_do(ice, tmp_path):
     command = ("run", "--model", "toy", "--task", "demo", "--n", "4", "--m", "3", "--out", tmp_path / "run")
     assert "nothing left to score" not in ice(*command).err
     assert "nothing left to score: all rows are in the folder." in ice(*command).err
+
+
+FAILING = """
+def predict(texts):
+    shares = [0.1 + len(text) % 7 / 10 if "film" not in text else float("nan") for text in texts]
+    return [[share, 1 - share] for share in shares]
+"""
+
+
+def test_failed_examples_are_named_first_and_too_many_exit_with_1(ice, reviews, tmp_path, monkeypatch):
+    (tmp_path / "failing.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(tmp_path)
+    labels = ("--prompt", "{text}", "--labels", "negative,positive")
+    given = ("--model", "python:failing:predict", "--data", reviews, *labels, "--attributions", "random")
+    options = ("--m", 6, "--operators", "delete", "--out", tmp_path / "run")
+    done = ice("run", *given, *options)
+    sentence, problem, *_ = done.out.splitlines()
+    assert done.code == 1 and sentence.endswith("2 of 8 examples have no result.")
+    assert problem.startswith("! 2 of 8 examples have no result (25.0 %): ")
+    assert done.err.splitlines()[-1] == "ice: 2 of 8 examples (25.0 %) have no result, more than --max-dropped 0.1"
+    assert ice("report", tmp_path / "run").code == 1
+    assert ice("report", tmp_path / "run", "--max-dropped", 0.25).code == 0
+    assert ice("run", *given, *options, "--max-dropped", 0.25).code == 0
+    assert ice("report", tmp_path / "run", "--max-dropped", 2).code == 2

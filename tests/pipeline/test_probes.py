@@ -221,7 +221,7 @@ def test_progress_counts_probes():
         def asked_to_stop(self):
             return False
 
-        def start(self, total):
+        def start(self, total, *, examples):
             self.totals.append(total)
 
         def correct(self, total):

@@ -145,13 +145,22 @@ def test_control_is_a_problem_only_if_its_adjusted_test_rejects(summary):
 
 
 def test_table_has_a_row_for_each_method_and_no_verdict_on_the_control(summary):
-    table = conclusion_table(conclude(summary(RANDOM, GRADIENT, INFILL), MANIFEST))
+    table = conclusion_table({"run": conclude(summary(RANDOM, GRADIENT, INFILL), MANIFEST)})
     assert table.header == ("attribution", "delete", "infill", "verdict")
     assert table.rows == (
         ("gradient", "79.0 % [70.0, 85.0]", "64.7 % [57.0, 71.0]", "faithful, weakly faithful"),
         ("random", "49.0 % [40.0, 58.0]", "–", "control, expected 50 %"),
     )
     assert table.words == ((None, "faithful", "weakly faithful", None), (None, None, None, None))
+
+
+def test_short_table_keeps_the_best_methods_and_the_control_of_each_run(summary):
+    methods = [{**GRADIENT, "attribution": f"m{i}", "win_rate": 0.9 - i / 100} for i in range(9)]
+    found = dict.fromkeys(("one", "two"), conclude(summary(RANDOM, *methods), MANIFEST))
+    table = conclusion_table(found, most=6)
+    assert [row[:2] for row in table.rows] == [(run, name) for run in ("one", "two") for name in ("m0", "m1", "random")]
+    assert table.title.endswith("(95 % intervals; 6 of 20 rows)")
+    assert len(conclusion_table(found).rows) == 20
 
 
 def test_other_settings_are_ranked_by_themselves(summary):

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from tests import axe
 from tests.report.drawings import rows
 from tests.small_grids import content, write_reviews
 
@@ -215,12 +216,9 @@ def test_every_figure_and_table_colours_a_win_rate_by_its_verdict(grid, results)
 def test_the_page_is_short_and_has_no_fault_of_accessibility(opened, address, scheme):
     page = opened(address, width=1440, drawn=True, shown=".matrix", color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollHeight") <= 6000
-    axe = pytest.importorskip("axe_playwright_python.base", reason="needs axe: pip install axe-playwright-python")
     page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
     page.wait_for_timeout(500)
-    page.evaluate(axe.AXE_SCRIPT)
-    found = page.evaluate("axe.run({resultTypes: ['violations']}).then(all => all.violations)")
-    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+    assert axe.violations(page) == []
 
 
 def test_nothing_hangs_over_the_edge_of_a_phone(opened, address):

@@ -404,6 +404,8 @@ def _replicas(
         yield model
         return
     with place.opened():
+        if isinstance(model, str):
+            reporter.say(f"loading {model} …")
         if isinstance(subject, ChainSubject):
             loaded = model if isinstance(model, Served) else load_model(model, **loading)
             replicas = Replicas.here(subject.answered_by(loaded), owned=not isinstance(model, Model))

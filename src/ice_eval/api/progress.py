@@ -36,7 +36,7 @@ class Bar:
     """
 
     def __init__(self, *, continues: bool = True) -> None:
-        self._counted, self._continues = "rows", continues
+        self._counted, self._examples, self._continues = "rows", 0, continues
         self._plain = not sys.stderr.isatty()
         self._console = Console(stderr=True, highlight=False)
         self._progress: Progress | None = None
@@ -49,32 +49,31 @@ class Bar:
     def say(self, message: str) -> None:
         self._console.print(Text(without_controls(message)))
 
-    def start(self, total: int, counted: str = "rows") -> None:
-        self._counted = counted
+    def start(self, total: int, counted: str = "rows", *, examples: int = 0) -> None:
+        self._counted, self._examples = counted, examples
         self._total, self._done, self._scored, self._started = total, 0, 0, time.monotonic()
         self._printed = self._started
         if not self._plain:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import BarColumn, Progress, TextColumn
 
-            texts = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
-            columns = texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn()
+            columns = BarColumn(), TextColumn("{task.description}")
             self._progress = Progress(*columns, console=self._console, transient=True)
-            self._task = self._progress.add_task(self._counted, total=total, rate="")
+            self._task = self._progress.add_task(self._state(), total=total)
             self._progress.start()
 
     def advance(self, rows: int, *, scored: bool = True) -> None:
         self._done += rows
         self._scored += rows if scored else 0
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, completed=self._done, rate=self._pace())
+            self._progress.update(self._task, completed=self._done, description=self._state())
         elif self._plain and time.monotonic() - self._printed > 10:
             self._printed = time.monotonic()
-            self.say(f"{self._done}/{self._total} {self._counted}{self._outlook()}")
+            self.say(self._state())
 
     def correct(self, total: int) -> None:
         self._total = total
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, total=total)
+            self._progress.update(self._task, total=total, description=self._state())
 
     def asked_to_stop(self) -> bool:
         can_handle = self._continues and threading.current_thread() is threading.main_thread()
@@ -97,19 +96,36 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
         if self._scored:
-            self.say(f"{self._scored} {self._counted} in {time.monotonic() - self._started:.0f} s ({self._pace()})")
+            examples = f"{self._examples} examples, " if self._examples else ""
+            seconds = time.monotonic() - self._started
+            self.say(
+                f"{examples}{self._scored} {self._counted} in {seconds:.0f} s ({self._rate():.0f} {self._counted}/s)"
+            )
         elif self._done:
             self.say("nothing left to score: all rows are in the folder.")
 
+    def _state(self) -> str:
+        """Return `12 of 60 examples, about 40 s left`."""
+        done, total, counted = self._done, self._total, self._counted
+        if self._examples:
+            done, total, counted = self._examples * done // max(total, 1), self._examples, "examples"
+        return f"{min(done, total)} of {total} {counted}{self._outlook()}"
+
     def _outlook(self) -> str:
-        """Return rate and time left; empty before enough rows are scored, since attributions run first."""
+        """Return the time left; empty before enough rows are scored, since attributions run first."""
         if not self._scored or self._scored < min(_ENOUGH_ROWS, _ENOUGH_SHARE * self._total):
             return ""
-        left = (self._total - self._done) / self._rate()
-        return f", {self._pace()}, about {left:.0f} s left"
-
-    def _pace(self) -> str:
-        return f"{self._rate():.0f} {self._counted}/s"
+        # By the mean rate since the beginning: a recent one jumps, since attributions and rows take turns.
+        left = max(self._total - self._done, 0) / self._rate()
+        return f", about {_coarse(left)} left"
 
     def _rate(self) -> float:
         return self._scored / max(time.monotonic() - self._started, 1e-6)
+
+
+def _coarse(seconds: float) -> str:
+    """Return a time no finer than an estimate can be."""
+    if seconds < 95:
+        return f"{max(5 * round(seconds / 5), 5)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"

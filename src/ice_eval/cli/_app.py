@@ -1,17 +1,19 @@
 """Assembly of the commands. Heavy packages are imported when a command runs, so `ice --help` is fast."""
 
+import inspect
 import io
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show
+from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show, view
 from ice_eval.cli._output import print_text
 from ice_eval.errors import ConfigError, IceError
 
@@ -39,24 +41,31 @@ def _root(
     pass
 
 
+def _command(function: Callable[..., None], name: str, panel: str) -> None:
+    """Add a command whose help wraps at the width of the terminal, not where its docstring does."""
+    paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    app.command(name, help="\n\n".join(" ".join(each.split()) for each in paragraphs), rich_help_panel=panel)(function)
+
+
 _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know the method"
-app.command("demo", rich_help_panel=_RUN)(run.demo)
-app.command("run", rich_help_panel=_RUN)(run.run)
-app.command("bench", rich_help_panel=_RUN)(bench.bench)
-app.command("f-fidelity", rich_help_panel=_RUN)(f_fidelity.f_fidelity)
-app.command("report", rich_help_panel=_READ)(report.report)
-app.command("show", rich_help_panel=_READ)(show.show)
-app.command("compare", rich_help_panel=_READ)(report.compare)
-app.command("measures", rich_help_panel=_READ)(report.measures)
-app.command("audit-infill", rich_help_panel=_READ)(audit.audit_infill)
-app.command("rescore", rich_help_panel=_READ)(report.rescore)
+_command(run.demo, "demo", _RUN)
+_command(run.run, "run", _RUN)
+_command(bench.bench, "bench", _RUN)
+_command(f_fidelity.f_fidelity, "f-fidelity", _RUN)
+_command(report.report, "report", _READ)
+_command(show.show, "show", _READ)
+_command(report.compare, "compare", _READ)
+_command(view.view, "view", _READ)
+_command(report.measures, "measures", _READ)
+_command(audit.audit_infill, "audit-infill", _READ)
+_command(report.rescore, "rescore", _READ)
 app.add_typer(prepare.app, name="task", rich_help_panel=_PREPARE)
-app.command("plan", rich_help_panel=_PREPARE)(run.plan)
-app.command("validate", rich_help_panel=_PREPARE)(prepare.validate)
-app.command("translate", rich_help_panel=_PREPARE)(prepare.translate)
-app.command("list", rich_help_panel=_KNOW)(listing.listing)
-app.command("selftest", rich_help_panel=_KNOW)(selftest.selftest)
-app.command("paper", rich_help_panel=_KNOW)(paper.paper)
+_command(run.plan, "plan", _PREPARE)
+_command(prepare.validate, "validate", _PREPARE)
+_command(prepare.translate, "translate", _PREPARE)
+_command(listing.listing, "list", _KNOW)
+_command(selftest.selftest, "selftest", _KNOW)
+_command(paper.paper, "paper", _KNOW)
 
 
 def main() -> None:

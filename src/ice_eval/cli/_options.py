@@ -41,6 +41,9 @@ DataFolder = Annotated[
     Option("--out", metavar="DIR", help="With --format csv, parquet or json: write a file for each table into DIR."),
 ]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
+Full = Annotated[bool, Option("--full", help="Print all tables and notes, not the conclusion alone.")]
+MAX_DROPPED = 0.1
+MaxDropped = Annotated[float, Option(metavar="SHARE", help="Largest share of failed examples for exit 0.")]
 TASK = TaskFlags._fields
 """Names of the settings that define the task."""
 _TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
@@ -162,6 +165,12 @@ def _attributions(known: tuple[str, ...] | None, files: list[str]) -> tuple[str,
             raise ConfigError(f"--attribution-file {each}: another attribution is named '{name}'; choose another name.")
         found[name] = Path(file)
     return found if files else known
+
+
+def check_share(option: str, value: float) -> None:
+    """Raise ConfigError unless the value of an option is a share."""
+    if not 0 <= value <= 1:
+        raise ConfigError(f"{option} {value:g}: a share between 0 and 1 is expected, such as 0.1.")
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:

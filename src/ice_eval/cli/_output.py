@@ -29,9 +29,11 @@ MINOR = (
 """Columns that a narrow terminal omits, least important first."""
 NAMING = ("run", "model", "task", "direction", "k", "null")
 """Columns that become headings above the rows if these still do not fit."""
-_LONG = 18
+_LONG = 20
 """Cells up to this width are not broken; longer ones may be, between words, into lines no narrower."""
 _GAP = 2
+_RUNS, ROWS = 5, 16
+"""Sentences or problems, and rows of a table, that fit on one screen together."""
 _WIDE = 10_000
 _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
 """Control characters that JSON need not escape, and lone surrogates."""
@@ -78,8 +80,18 @@ def print_json(content: Any) -> None:
     print(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
-def print_run(folder: "RunFolder", *, as_json: bool) -> None:
-    """Print the summary of a run as JSON, or as tables."""
+def exit_if(failed: Sequence[str]) -> None:
+    """Print what fails a gate and exit with 1, if anything does."""
+    import typer
+
+    for line in failed:
+        print_text(f"ice: {line}", error=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def print_run(folder: "RunFolder", *, as_json: bool, full: bool = False) -> None:
+    """Print a run as JSON, or its conclusion, with `full` below all tables and notes."""
     from ice_eval.results.json_files import as_json as json_of
 
     if as_json:
@@ -87,11 +99,54 @@ def print_run(folder: "RunFolder", *, as_json: bool) -> None:
         return
     from ice_eval.report import cost_table
 
-    print_summaries([folder.summary()])
-    cost = cost_table(folder.manifest())
-    if cost.rows:
-        print_tables([cost])
+    if full:
+        print_summaries([folder.summary()])
+        cost = cost_table(folder.manifest())
+        if cost.rows:
+            print_tables([cost])
+        print_text("")
+    print_conclusions([folder], [folder.summary()], full=full)
     print_text(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
+
+
+def print_conclusions(
+    folders: "Sequence[RunFolder]", summaries: "Sequence[Summary]", *, simultaneous: bool = False, full: bool = False
+) -> None:
+    """Print on one screen what runs show: a sentence, problems, a short table, and where the rest is."""
+    from ice_eval.report import conclude, conclusion_table, notes
+    from ice_eval.report.chains import capacity_table
+    from ice_eval.report.citations import words_table
+    from ice_eval.report.tables import run_names
+
+    names = [" on ".join(pair) for pair in run_names(folders)]
+    found = {
+        name: conclude(summary, folder.manifest())
+        for name, summary, folder in zip(names, summaries, folders, strict=True)
+    }
+    several, out = len(found) > 1, console()
+    for name, each in list(found.items())[:_RUNS]:
+        print_line(f"{name}: {each.sentences[0]}" if several else each.sentence, out=out)
+    problems = [
+        f"{name}: {problem}" if several else problem for name, each in found.items() for problem in each.problems
+    ]
+    for problem in problems[:_RUNS]:
+        print_line(f"! {problem}", indent=2, out=out)
+    if len(problems) > _RUNS:
+        print_line(f"! {len(problems) - _RUNS} more problems: see --full or the report.", out=out)
+    kind = "simultaneous 95 %" if simultaneous else "95 %"
+    tables = [capacity_table(*summaries), words_table(*summaries), conclusion_table(found, most=ROWS, kind=kind)]
+    for table in (each for each in tables if each.rows):
+        out.print()
+        out.print(fitted(table, out))
+    if not several:
+        facts = [f"{name}: {value}" + (f" ({note})" if note else "") for name, value, note in each.tiles]
+        out.print()
+        print_line(" · ".join(facts), out=out)
+    n_notes = len(notes(*summaries))
+    if not full:
+        paths = " ".join(str(folder.path) for folder in folders[:2]) + (" …" if len(folders) > 2 else "")
+        said = f"{n_notes} notes and all tables" if n_notes > 1 else "All tables"
+        print_line(f"{said}: ice report {paths} --full", out=out)
 
 
 def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *, simultaneous: bool = False) -> None:

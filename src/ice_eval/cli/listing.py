@@ -33,11 +33,20 @@ class Entry(NamedTuple):
     """For `--json`, in place of the line alone."""
 
 
-def listing(what: Annotated[str, Argument(help=_KINDS)], as_json: Json = False) -> None:
-    """List what is known by name, with a line on each."""
+def listing(what: Annotated[str | None, Argument(help=_KINDS)] = None, as_json: Json = False) -> None:
+    """List what is known by name, with a line on each; without an argument, the names alone."""
     from rich.text import Text
 
     known = _lists()
+    if what is None:
+        every = {kind: [entry.name for entry in entries()] for kind, entries in known.items()}
+        if as_json:
+            print_json(every)
+            return
+        for kind, found in every.items():
+            print_line(f"{kind + ':':<14}{', '.join(found)}", indent=14)
+        print_line("\nice list KIND says what each is.")
+        return
     if what not in known:
         raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
     entries = list(known[what]())

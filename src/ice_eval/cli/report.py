@@ -5,11 +5,22 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import DataFolder, Format, Json, check_format
-from ice_eval.cli._output import is_data, print_data, print_json, print_run, print_summaries, print_tables, print_text
+from ice_eval.cli._options import MAX_DROPPED, DataFolder, Format, Full, Json, MaxDropped, check_format, check_share
+from ice_eval.cli._output import (
+    ROWS,
+    exit_if,
+    is_data,
+    print_conclusions,
+    print_data,
+    print_json,
+    print_line,
+    print_run,
+    print_summaries,
+    print_tables,
+    print_text,
+)
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.files import as_text
@@ -75,23 +86,26 @@ def report(
             help="Use intervals and verdicts that hold for all configurations of a run at once; also for --fail-if.",
         ),
     ] = False,
+    max_dropped: MaxDropped = MAX_DROPPED,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of one or several runs, or write them as a page or as figures."""
-    from ice_eval.report import failures, words_of, write_audit, write_html
+    """Print what one or several runs show, all their tables, or write them as a page or as figures."""
+    from ice_eval.report import data_of, failures, losses, tables, words_of, write_audit, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
     from ice_eval.results.summary import simultaneous as with_simultaneous
 
     others = {"json": as_json, "html": html is not None, "pdf": pdf is not None, "figures": figures is not None}
-    check_format(style, out, also=(JSON_LINES,), **others)
+    check_format(style, out, also=(JSON_LINES,), **others, full=full)
+    check_share("--max-dropped", max_dropped)
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
     shown = list(map(with_simultaneous, summaries)) if simultaneous else summaries
-    failed = failures(shown, unwanted, attributions=names(fail_for or ""))
+    failed = [*failures(shown, unwanted, attributions=names(fail_for or "")), *losses(summaries, max_dropped)]
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
@@ -104,14 +118,19 @@ def report(
     elif not (html is pdf is figures is None):
         _print_written(html, pdf, drawn, as_json=as_json)
     else:
+        paths = [str(folder.path) for folder in found]
         if as_json:
-            _print_json(summaries, [str(folder.path) for folder in found])  # it has both intervals
+            _print_json(summaries, paths)  # it has both intervals
+        elif style is not None and is_data(style):
+            print_data(data_of(found, summaries), style, out)  # so have they
+        elif style is not None:
+            print_tables(tables(shown, simultaneous=simultaneous), style=style)
         else:
-            _print_summaries(found, shown, style, out, simultaneous=simultaneous)
-    for line in failed:
-        print_text(f"ice: {line}", error=True)
-    if failed:
-        raise typer.Exit(1)
+            if full:
+                print_summaries(shown, paths, simultaneous=simultaneous)
+                print_text("")
+            print_conclusions(found, shown, simultaneous=simultaneous, full=full)
+    exit_if(failed)
 
 
 def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
@@ -120,19 +139,6 @@ def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
 
     together = zip(folders, adjusted_jointly(summaries), strict=True)
     print_json([{"folder": name, **as_json(summary)} for name, summary in together])
-
-
-def _print_summaries(
-    found: "list[RunFolder]", summaries: "list[Summary]", style: str | None, out: Path | None, *, simultaneous: bool
-) -> None:
-    from ice_eval.report import data_of, tables
-
-    if style is not None and is_data(style):
-        print_data(data_of(found, [folder.summary() for folder in found]), style, out)  # they have both intervals
-    elif style is not None:
-        print_tables(tables(summaries, simultaneous=simultaneous), style=style)
-    else:
-        print_summaries(summaries, [str(folder.path) for folder in found], simultaneous=simultaneous)
 
 
 def _print_examples(folders: "list[RunFolder]") -> None:
@@ -173,39 +179,47 @@ def compare(
     folders: Annotated[list[Path], Argument(help="Two run folders or more; each is compared with the first.")],
     paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
     by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
+    html: Annotated[Path | None, Option(help="Write the comparison as one HTML file.")] = None,
     style: Format = None,
     out: DataFolder = None,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
 
     Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
-    less than half of the smaller run. With --by-id the id alone decides. With --paper, one run is set
-    beside the published tables.
+    less than half of the smaller run. With --by-id the id alone decides. With --html, the page opens with the answer
+    and a plot of the differences. With --paper, one run is set beside the published tables.
     """
-    from ice_eval.report import DataTable, data_table, difference_notes, difference_tables
+    from ice_eval.report import difference_data, difference_notes, difference_tables, write_comparison
+    from ice_eval.report.comparison import comparison_lines, comparison_table
     from ice_eval.results import RunFolder, differences
 
-    check_format(style, out, json=as_json)
+    check_format(style, out, json=as_json, html=html is not None)
     if paper:
+        if html is not None:
+            raise ConfigError("--html is about two runs or more, and --paper about one; give one of them.")
         _compare_with_paper(folders, style, out, as_json=as_json)
         return
     if len(folders) < 2:
         raise ConfigError(f"one run ({folders[0]}) was given; two or more are expected: ice compare DIR DIR.")
     first, *others = (RunFolder.existing(path) for path in folders)
     found = differences(first, others, by_id=by_id)
-    if as_json:
+    if html is not None:
+        write_comparison(found, html)
+        _print_written(html, None, [], as_json=as_json)
+    elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
     elif style is not None and is_data(style):
-        tables = {"configurations": list[Any](), "settings": list[Any]()}
-        for each in found:
-            head = {"first": as_text(each.first.path), "second": as_text(each.second.path)}
-            tables["configurations"] += data_table("", each.configurations, **head).rows
-            settings = ({"field": of, "value_first": own, "value_second": other} for of, own, other in each.settings)
-            tables["settings"] += data_table("", settings, **head).rows
-        print_data([DataTable(name, rows) for name, rows in tables.items()], style, out)
-    else:
+        print_data(difference_data(found), style, out)
+    elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
+    else:
+        for line in comparison_lines(found):
+            print_line(line)
+        print_text("")
+        print_tables([comparison_table(found, most=ROWS)])
+        print_line("All tables and notes: the same command with --full, or --html FILE.")
 
 
 def _compare_with_paper(folders: list[Path], style: str | None, out: Path | None, *, as_json: bool) -> None:
@@ -263,11 +277,11 @@ def measures(
         print_text(note, error=True)
 
 
-def rescore(folder: Annotated[Path, Argument(help="Run folder.")], as_json: Json = False) -> None:
+def rescore(folder: Annotated[Path, Argument(help="Run folder.")], full: Full = False, as_json: Json = False) -> None:
     """Compute all statistics of a run again from its ledger, without a model."""
     from ice_eval.api import Run
 
     run = Run(folder)
     run.rescore()
     run.report()
-    print_run(run.folder, as_json=as_json)
+    print_run(run.folder, as_json=as_json, full=full)

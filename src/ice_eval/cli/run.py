@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ice_eval.cli._options import Json, arguments_of, takes_evaluation
-from ice_eval.cli._output import print_plan, print_run
+from ice_eval.cli._options import MAX_DROPPED, Full, Json, MaxDropped, arguments_of, check_share, takes_evaluation
+from ice_eval.cli._output import exit_if, print_plan, print_run
 from ice_eval.errors import ConfigError
 
 
@@ -16,16 +16,22 @@ def run(
     values: dict[str, Any],
     out: Annotated[Path | None, Option(metavar="DIR", help="Run folder; by default one under ice-runs/.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Estimate the cost and stop, as `ice plan`.")] = False,
+    max_dropped: MaxDropped = MAX_DROPPED,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
     The same command again continues. Attributions, operators, directions, nulls, k and
     --eraser may be added later and score only what is missing; other changes need another folder.
+
+    Example: ice run --model smollm2 --task sst2 --n 100 --out first
     """
+    check_share("--max-dropped", max_dropped)
     from ice_eval.api import evaluate
     from ice_eval.api import plan as make_plan
     from ice_eval.api.progress import Bar
+    from ice_eval.report import losses
 
     arguments = arguments_of(values)
     if dry_run:
@@ -33,7 +39,8 @@ def run(
         return
     result = evaluate(**arguments, out=out, default_out=True, reporter=Bar())
     result.report()
-    print_run(result.folder, as_json=as_json)
+    print_run(result.folder, as_json=as_json, full=full)
+    exit_if(losses([result.folder.summary()], max_dropped))
 
 
 @takes_evaluation
@@ -59,7 +66,9 @@ def plan(
     print_plan(found, as_json=as_json, hourly_price=hourly_price)
 
 
-def demo(out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), as_json: Json = False) -> None:
+def demo(
+    out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), full: Full = False, as_json: Json = False
+) -> None:
     """Evaluate attention, gradient and a random control on a small language model, end to end.
 
     60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale and 4 fills. A
@@ -70,4 +79,4 @@ def demo(out: Annotated[Path, Option(help="Run folder.")] = Path("ice-demo"), as
 
     found = evaluate("smollm2", "demo", n=60, m=16, n_fills=4, out=out, reporter=Bar())
     found.report()
-    print_run(found.folder, as_json=as_json)
+    print_run(found.folder, as_json=as_json, full=full)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def selftest(
     seed: Annotated[int, Option(help="Defines texts, random sets and every other draw.")] = 0,
     quick: Annotated[bool, Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
-    every: Annotated[bool, Option("--all", help="Print every check, not the worst of each kind.")] = False,
+    full: Annotated[bool, Option("--full", help="Print the worst check of each kind.")] = False,
+    every: Annotated[bool, Option("--all", help="Print every check.")] = False,
     as_json: Json = False,
 ) -> None:
     """Test the method itself, on models whose truth is known.
@@ -34,17 +35,35 @@ def selftest(
     if as_json:
         print_json(report.content())
     else:
-        _print(report, every=every)
+        _print(report, full=full, every=every)
     if not report.ok:
         raise typer.Exit(1)
 
 
-def _print(report: "Report", *, every: bool) -> None:
-    measured = [check for check in report.checks if not check.is_guarantee]
-    for title, checks in (("Guarantees", report.guarantees), ("Measured", measured)):
-        print_tables([_table(title, [[check] for check in checks] if every else list(_alike(checks)))])
+def _print(report: "Report", *, full: bool, every: bool) -> None:
+    if not (full or every):
+        print_tables([_overview(report)])
+    else:
+        measured = [check for check in report.checks if not check.is_guarantee]
+        for title, checks in (("Guarantees", report.guarantees), ("Measured", measured)):
+            print_tables([_table(title, [[check] for check in checks] if every else list(_alike(checks)))])
     for line in (*report.skipped, *_conclusion(report)):
         print_line(line, indent=2)
+
+
+def _overview(report: "Report") -> "Table":
+    """Return a row for every model, with the number of guarantees and the least likely of them."""
+    from ice_eval.report import Table
+
+    by_model: dict[str, list[Check]] = {}
+    for check in report.guarantees:
+        by_model.setdefault(check.about.model, []).append(check)
+    rows = []
+    for model, checks in by_model.items():
+        worst = min(checks, key=lambda check: 1.0 if check.p is None else check.p)
+        holds = "yes" if all(check.ok for check in checks) else "NO"
+        rows.append((model, str(len(checks)), holds, f"{worst.about.attribution}: {worst.name}", _p_value(worst.p)))
+    return Table("Guarantees", ("model", "checks", "hold", "least likely", "p"), tuple(rows))
 
 
 def _alike(checks: "Sequence[Check]") -> "Iterator[list[Check]]":
@@ -90,6 +109,7 @@ def _p_value(value: float | None) -> str:
 
 
 def _conclusion(report: "Report") -> Iterator[str]:
+    """Yield every guarantee that fails, or that all hold."""
     n = len(report.guarantees)
     if report.ok:
         yield f"All {n} guarantees hold (seed {report.seed}, {report.seconds:.0f} s)."

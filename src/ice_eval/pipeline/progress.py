@@ -9,8 +9,11 @@ class Reporter(Protocol):
     def say(self, message: str) -> None:
         """Show a message to the user."""
 
-    def start(self, total: int, counted: str = "rows") -> None:
-        """Begin with an estimate of the total number of rows, or of what else is counted."""
+    def start(self, total: int, counted: str = "rows", *, examples: int = 0) -> None:
+        """Begin with an estimate of the total number of rows, or of what else is counted.
+
+        People are shown the share of the rows as a number of `examples`, if these are given.
+        """
 
     def advance(self, rows: int, *, scored: bool = True) -> None:
         """Count rows that were just scored, or found in the folder."""
@@ -29,7 +32,7 @@ class Silent:
     """A reporter that ignores everything."""
 
     def say(self, message: str) -> None: ...
-    def start(self, total: int, counted: str = "rows") -> None: ...
+    def start(self, total: int, counted: str = "rows", *, examples: int = 0) -> None: ...
     def advance(self, rows: int, *, scored: bool = True) -> None: ...
     def correct(self, total: int) -> None: ...
     def stop(self) -> None: ...

@@ -162,7 +162,7 @@ def score_parts(job: Job, examples: Sequence[Example], manifest: Manifest, *, n_
     """
     estimate, reporter = estimated_rows(job.engine, examples[n_done:]), job.reporter
     per_example = estimate // max(len(examples) - n_done, 1)
-    reporter.start(estimate)
+    reporter.start(estimate, examples=len(examples) - n_done)
     parts, is_noted = _parts(job, examples, manifest, n_done), False
     try:
         for part, result, seconds in job.workers.map(partial(start_part, spec=job.spec), parts, reporter.advance):

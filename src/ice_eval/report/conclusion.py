@@ -1,6 +1,6 @@
 """The first screen of a run: one sentence that answers, problems, key figures, and all methods, the best first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -277,11 +277,15 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
-def conclusion_table(found: Conclusion) -> Table | None:
-    """Return the first ranking as a short table: a row for each method, a column for each operator."""
-    if found.first is None:
-        return None
-    methods = found.first.methods
+def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None, kind: str = "95 %") -> Table:
+    """Return the first ranking of each named run: a row for each method, a column for each operator.
+
+    At most `most` rows are shown, of each run the best methods and the control; `kind` describes the intervals.
+    """
+    rankings = {name: each.first.methods for name, each in found.items() if each.first is not None}
+    share = None if most is None else max(most // max(len(rankings), 1), 2)
+    rows = [(name, method) for name, methods in rankings.items() for method in _leading(methods, share)][:most]
+    methods = [method for _, method in rows]
     operators = dict.fromkeys(line.operator for method in methods for line in method.lines)
 
     def of(method: Method, operator: str) -> SummaryLine | None:
@@ -301,12 +305,23 @@ def conclusion_table(found: Conclusion) -> Table | None:
     columns = (
         Column("attribution", "attribution", "text"),
         *map(column, operators),
-        Column("verdict", "verdict", "text", get=_short_verdict),
+        Column("verdict", "verdict", "text", get=short_verdict),
     )
-    return table_of("Win rates against random sets of the same size", methods, columns)
+    n_rows = sum(map(len, rankings.values()))
+    part = f"; {len(rows)} of {n_rows} rows" if len(rows) < n_rows else ""
+    title = f"Win rates against random sets of the same size ({kind} intervals{part})"
+    return table_of(title, methods, columns, runs=[name for name, _ in rows] if len(rankings) > 1 else ())
 
 
-def _short_verdict(method: Method) -> str:
+def _leading(methods: Sequence[Method], most: int | None) -> Sequence[Method]:
+    """Return the best methods and the control, which is last."""
+    if most is None or len(methods) <= most:
+        return methods
+    return [*methods[: most - 1], methods[-1]]
+
+
+def short_verdict(method: Method) -> str:
+    """Return the verdicts of a method under all operators, each once."""
     return (
         "control, expected 50 %"
         if method.is_control

@@ -1,4 +1,4 @@
-"""Gate of `ice report --fail-if`: verdicts with an unwanted word, for continuous integration."""
+"""Gates for continuous integration: verdicts with an unwanted word, and too many failed examples."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,10 +11,10 @@ from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.citations import CITED
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
-from ice_eval.results.summary import CONTROL
+from ice_eval.results.summary import CONTROL, dropped
 from ice_eval.stats import PATTERNS, WEAKLY_FAITHFUL, ReasoningVerdict
 from ice_eval.stats import WORDS as VERDICTS
-from ice_eval.table import share
+from ice_eval.table import percent, share
 
 DISAGREE = "operators disagree"
 UNDETERMINED = "undetermined"
@@ -73,6 +73,17 @@ def failures(summaries: Sequence[Summary], words: Sequence[str], *, attributions
                 where = named(pair, " and ".join(pair.operators))
                 found.append(f"{where}: win rates on opposite sides of {100 * WEAKLY_FAITHFUL:g} %")
     return found
+
+
+def losses(summaries: Sequence[Summary], most: float) -> list[str]:
+    """Return a line for every run in which more than this share of examples failed and has no result."""
+    found = [dropped(summary) for summary in summaries]
+    return [
+        f"{'' if len(found) == 1 else f'run {number}: '}{each.n} of {each.total} examples ({percent(each.share)}) have "
+        f"no result, more than --max-dropped {most:g}"
+        for number, each in enumerate(found, start=1)
+        if each.share > most
+    ]
 
 
 def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:

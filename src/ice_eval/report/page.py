@@ -34,7 +34,7 @@ from ice_eval.report.tables import cost_table, run_names, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
 from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
-from ice_eval.table import interval, percent
+from ice_eval.table import interval, percent, written
 
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
@@ -72,18 +72,26 @@ def write_grid(
     return write_page(html_page("grid.html", content), path)
 
 
-def html_page(name: str, content: Mapping[str, Any], *, browser: Mapping[str, Any] | None = None) -> str:
+def html_page(
+    name: str,
+    content: Mapping[str, Any],
+    *,
+    browser: Mapping[str, Any] | None = None,
+    own: Sequence[str] = (),
+    live: bool = False,
+) -> str:
     """Return the page of a template, with its scripts and a policy under which nothing else runs.
 
-    The content has the title of the page and its `drawn` figures; `browser` is the data of the example browser.
+    The content has the title of the page and its `drawn` figures; `browser` is the data of the example browser. `own`
+    are further scripts, and a `live` page may ask the server that it came from.
     """
     drawn: Drawings = content["drawn"]
     specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
-    parts = [("browser-data" if browser else "", browser, [_joined(_PAGE, _BROWSER if browser else ())])]
+    parts = [("browser-data" if browser else "", browser, [_joined(_PAGE, _BROWSER if browser else (), own)])]
     if drawn.figures:
         parts.append(("figure-data", specs, [drawn.library, _joined(_FIGURES)]))
     scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
-    policy = content_policy([source for _, _, sources in scripts for source in sources])
+    policy = content_policy([source for _, _, sources in scripts for source in sources], live=live)
     return template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
 
 
@@ -258,7 +266,7 @@ def _environment() -> jinja2.Environment:
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
     found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
-    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line)
+    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
     found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -277,13 +285,13 @@ def script_text(source: str) -> Markup:
     return Markup(source.replace("</script", "<\\/script").replace("\r\n", "\n"))
 
 
-def content_policy(scripts: Sequence[str]) -> str:
-    """Return a policy under which only these scripts run, and nothing is fetched."""
+def content_policy(scripts: Sequence[str], *, live: bool = False) -> str:
+    """Return a policy under which only these scripts run, and nothing is fetched; if `live`, only from its server."""
     digests = (base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
+    forms = "form-action 'self'; connect-src 'self'" if live else "form-action 'none'"
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-        "form-action 'none'"
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; {forms}"
     )
 
 

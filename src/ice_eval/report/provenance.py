@@ -1,5 +1,6 @@
 """The origin of a run's numbers, the command that reproduces them, and their citation."""
 
+import contextlib
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -12,7 +13,7 @@ from ice_eval.pipeline import task_identity
 from ice_eval.results import Manifest, RunSettings
 from ice_eval.results.records import ChainInfo, ServerInfo
 from ice_eval.settings import RUN, SETTINGS, ChainFields, RunConfig, chain_fields, run_config
-from ice_eval.tasks import FileData, Task, adhoc_task, load_task, named_task, relabelled
+from ice_eval.tasks import FileData, NoData, Task, adhoc_task, in_chat, load_task, named_task, relabelled
 
 CITATION = (
     "Basu, A., & Chakraborty, P. (2026). ICE: Intervention-Consistent Explanation Evaluation with Statistical "
@@ -221,6 +222,27 @@ def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     found = task_identity(made)
     same = all(found[field] == manifest.identity.get(field) for field in ("task", "task_version", "prompt", "lexicon"))
     return flags if same else None
+
+
+def stored_task(manifest: Manifest) -> Task | None:
+    """Return the task of a run about texts, made again from its manifest; None if its file or Python code had more.
+
+    Prompt, label words, worked examples and lexicon are those of the run, by their hash. Its data are not read.
+    """
+    identity, system = manifest.identity, manifest.identity.get("system")
+    own: dict[str, Any] = {"explain": manifest.explained or None, "name": manifest.config.task}
+    made = list[Task]()
+    with contextlib.suppress(ConfigError):  # a name of a file or of Python code is none of a known task
+        known = named_task(manifest.config.task)
+        made += [replace(relabelled(known, manifest.labels), **own), known] if isinstance(known, Task) else []
+    with contextlib.suppress(ConfigError):
+        made.append(adhoc_task(NoData(), prompt=manifest.prompt, labels=manifest.labels, **own))
+        made.append(replace(made[-1], classifier_prompt=None))
+    for each in made:
+        found = in_chat(each, bool(identity.get("chat")), None if system is None else str(system))
+        if all(task_identity(found)[field] == identity.get(field) for field in ("prompt", "lexicon")):
+            return found
+    return None
 
 
 def _answer_flags(manifest: Manifest) -> dict[str, Any] | None:

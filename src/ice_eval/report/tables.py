@@ -251,17 +251,18 @@ def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    firsts = {setting.field: setting.first for each in found for setting in each.settings}
-    settings = [{setting.field: setting.second for setting in each.settings} for each in found]
+    firsts = {one.field: one.first for each in found for one in each.settings}
+    settings = [{one.field: one.second for one in each.settings} for each in found]
     # A run that does not appear under a field agrees with the first about it.
     rows = [
-        (field, _setting(first), *(_setting(others.get(field, first)) for others in settings))
+        (field, setting(first), *(setting(others.get(field, first)) for others in settings))
         for field, first in firsts.items()
     ]
     return Table("Settings that differ", ("field", *letters), tuple(rows))
 
 
-def _setting(value: object, longest: int = 60) -> str:
+def setting(value: object, longest: int = 60) -> str:
+    """Return the value of a setting on one line, cut to a length."""
     text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
     text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[:longest]}…"

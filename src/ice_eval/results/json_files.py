@@ -82,9 +82,19 @@ class _WrongField(Exception):
     """A field is missing, unknown, or of another type."""
 
 
+@functools.cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the origin and the arguments of a type."""
+    return get_origin(kind), get_args(kind)
+
+
 def _decoded(value: Any, kind: Any, name: str) -> Any:
     """Return a JSON value as a type of the records, or raise `_WrongField`; `name` is the path of the field."""
-    origin, arguments = get_origin(kind), get_args(kind)
+    if type(value) is kind and (
+        kind in (str, int, bool) or (kind is float and math.isfinite(value))
+    ):  # by far the most
+        return value
+    origin, arguments = _parts(kind)
     if kind in (Any, object):
         return value
     if origin in (Union, types.UnionType):
@@ -112,7 +122,9 @@ def _one_of(value: Any, kinds: tuple[Any, ...], name: str) -> Any:
     if value is None and type(None) in kinds:
         return None
     problems = []
-    for kind in (each for each in kinds if each is not type(None)):
+    for kind in kinds:
+        if kind is type(None):
+            continue
         try:
             return _decoded(value, kind, name)
         except _WrongField as exc:
@@ -124,10 +136,9 @@ def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
     if kind in (Verdict, ReasoningVerdict):  # their text follows from their other fields
         content = {each: value for each, value in content.items() if each != "text"}
     hints = _hints(kind)
-    unknown = [each for each in content if each not in hints]
-    if unknown:
-        raise _WrongField(f"it has an unknown field {_path(name, unknown[0])}")
-    for each in dataclasses.fields(kind):
+    if not content.keys() <= hints.keys():
+        raise _WrongField(f"it has an unknown field {_path(name, next(each for each in content if each not in hints))}")
+    for each in dataclasses.fields(kind) if len(content) < len(hints) else ():
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
         if each.name not in content and not has_default:
             raise _WrongField(f"it has no {_path(name, each.name)}")
@@ -140,11 +151,17 @@ def _hints(kind: Any) -> dict[str, Any]:
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 
 
+@functools.cache
+def _types_of(kind: Any) -> tuple[Any, ...]:
+    """Return the types of the fields of a named tuple."""
+    return tuple(get_type_hints(kind).values())
+
+
 def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) -> Any:
     """Return a list as a tuple of variable or fixed length, or as a named tuple (without `arguments`)."""
     if arguments[1:] == (...,):
         return tuple(_decoded(each, arguments[0], _path(name, place)) for place, each in enumerate(values))
-    kinds = arguments or tuple(get_type_hints(kind).values())
+    kinds = arguments or _types_of(kind)
     if len(values) != len(kinds):
         raise _WrongField(f"{name} is {values!r} (a list of {len(kinds)} is expected)")
     pairs = enumerate(zip(values, kinds, strict=True))
