@@ -51,7 +51,7 @@ def report(
     folders: Folders,
     html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
     pdf: Annotated[
-        Path | None, Option(metavar="FILE", help="Write an audit document; needs pip install 'ice-eval[pdf]'.")
+        Path | None, Option(metavar="FILE", help="Write an audit document as PDF; needs typst, the extra `pdf`.")
     ] = None,
     figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
