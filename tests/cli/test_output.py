@@ -108,7 +108,7 @@ def test_no_colour_is_honoured(summary):
 def test_words_of_cells():
     assert all(word_of("gradient", verdict_of(word)) == word for word in WORDS)
     assert word_of("gradient", verdict_of("undecidable: 85 % of sets tie")) == "undecidable"
-    assert word_of("gradient", None) is None
+    assert word_of("gradient", None) is None and word_of("random", verdict_of("faithful")) is None
 
 
 def test_wide_characters_are_measured_as_they_are_shown():

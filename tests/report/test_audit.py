@@ -129,3 +129,11 @@ def test_without_typst_the_message_says_how_to_get_it(found, tmp_path, monkeypat
     with pytest.raises(MissingExtraError, match=r"'typst' is not installed.*pip install 'ice-eval\[pdf\]'"):
         write_audit([found.folder], tmp_path / "a.pdf")
     assert not list(tmp_path.iterdir())
+
+
+def test_chains_have_their_wide_table_across_the_page(chains, tmp_path):
+    path = write_audit([chains], tmp_path / "chains.pdf")
+    pages = pages_of(path)
+    assert all(f"page {number} of {len(pages)}" in plain(page) for number, page in enumerate(pages, start=1))
+    [wide] = [page for page in pages if "Do the steps carry the answer?" in page]
+    assert "SRC adj." in wide and "Differences" not in wide

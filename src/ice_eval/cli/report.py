@@ -51,7 +51,7 @@ def report(
     folders: Folders,
     html: Annotated[Path | None, Option(help="Write the report as one HTML file.")] = None,
     pdf: Annotated[
-        Path | None, Option(metavar="FILE", help="Write an audit document; needs pip install 'ice-eval[pdf]'.")
+        Path | None, Option(metavar="FILE", help="Write an audit document as PDF; needs typst, the extra `pdf`.")
     ] = None,
     figures: Annotated[Path | None, Option(metavar="DIR", help="Write figures as SVG, PDF and PNG.")] = None,
     style: Annotated[
@@ -118,10 +118,11 @@ def report(
     elif not (html is pdf is figures is None):
         _print_written(html, pdf, drawn, as_json=as_json)
     else:
+        paths = [str(folder.path) for folder in found]
         if as_json:
-            _print_json(summaries, [str(folder.path) for folder in found])  # it has both intervals
+            _print_json(summaries, paths)  # it has both intervals
         elif style is not None and is_data(style):
-            print_data(data_of(found, summaries), style, out)  # they have both intervals
+            print_data(data_of(found, summaries), style, out)  # so have they
         elif style is not None:
             print_tables(tables(shown, simultaneous=simultaneous), style=style)
         else:
@@ -190,7 +191,7 @@ def compare(
     less than half of the smaller run. With --by-id the id alone decides. With --html, the page opens with the answer
     and a plot of the differences. With --paper, one run is set beside the published tables.
     """
-    from ice_eval.report import DataTable, data_table, difference_notes, difference_tables, write_comparison
+    from ice_eval.report import difference_data, difference_notes, difference_tables, write_comparison
     from ice_eval.report.comparison import comparison_lines, comparison_table
     from ice_eval.results import RunFolder, differences
 
@@ -210,13 +211,7 @@ def compare(
     elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
     elif style is not None and is_data(style):
-        tables = {"configurations": list[Any](), "settings": list[Any]()}
-        for each in found:
-            head = {"first": as_text(each.first.path), "second": as_text(each.second.path)}
-            tables["configurations"] += data_table("", each.configurations, **head).rows
-            settings = ({"field": of, "value_first": own, "value_second": other} for of, own, other in each.settings)
-            tables["settings"] += data_table("", settings, **head).rows
-        print_data([DataTable(name, rows) for name, rows in tables.items()], style, out)
+        print_data(difference_data(found), style, out)
     elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
     else:

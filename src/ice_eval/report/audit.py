@@ -78,7 +78,8 @@ def _prompts(manifest: Manifest) -> list[tuple[str, str]]:
     """Return everything that the model reads beside the data, with a name each."""
     system = manifest.identity.get("system")
     read = manifest.prompt if manifest.classifier_text is None else manifest.classifier_text
-    labels = ", ".join(map(repr, manifest.labels)) if manifest.target_text is None and len(manifest.labels) > 1 else ""
+    has_labels = manifest.chains is None and manifest.target_text is None and len(manifest.labels) > 1
+    labels = ", ".join(map(repr, manifest.labels)) if has_labels else ""
     worked = ((f"worked example {number}", text) for number, text in enumerate(manifest.worked, start=1))
     parts = [("system turn", str(system) if system else ""), *worked, ("prompt", read), ("labels", labels)]
     return [(name, text) for name, text in parts if text]

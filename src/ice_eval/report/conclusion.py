@@ -280,13 +280,15 @@ def listed(names: Sequence[str]) -> str:
 def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None, kind: str = "95 %") -> Table:
     """Return the first ranking of each named run: a row for each method, a column for each operator.
 
-    At most `most` rows are shown, of each run the best methods and the control; `kind` describes the intervals.
+    At most `most` rows are shown, of each run the best methods and the control. Intervals, of this `kind`, are shown
+    for one or two operators; columns of more would not fit beside each other.
     """
     rankings = {name: each.first.methods for name, each in found.items() if each.first is not None}
     share = None if most is None else max(most // max(len(rankings), 1), 2)
     rows = [(name, method) for name, methods in rankings.items() for method in _leading(methods, share)][:most]
     methods = [method for _, method in rows]
     operators = dict.fromkeys(line.operator for method in methods for line in method.lines)
+    has_intervals = len(operators) <= 2
 
     def of(method: Method, operator: str) -> SummaryLine | None:
         return next((line for line in method.lines if line.operator == operator), None)
@@ -294,7 +296,9 @@ def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None
     def column(operator: str) -> Column:
         def rate(method: Method) -> str | None:
             line = of(method, operator)
-            return f"{percent(line.win_rate)} {interval(line.win_rate_ci)}" if line is not None and line.n else None
+            if line is None or not line.n:
+                return None
+            return percent(line.win_rate) + (f" {interval(line.win_rate_ci)}" if has_intervals else "")
 
         def word(method: Method) -> str | None:
             line = of(method, operator)
@@ -308,8 +312,8 @@ def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None
         Column("verdict", "verdict", "text", get=short_verdict),
     )
     n_rows = sum(map(len, rankings.values()))
-    part = f"; {len(rows)} of {n_rows} rows" if len(rows) < n_rows else ""
-    title = f"Win rates against random sets of the same size ({kind} intervals{part})"
+    about = [f"{kind} intervals"] * has_intervals + [f"{len(rows)} of {n_rows} rows"] * (len(rows) < n_rows)
+    title = "Win rates against random sets of the same size" + (f" ({'; '.join(about)})" if about else "")
     return table_of(title, methods, columns, runs=[name for name, _ in rows] if len(rankings) > 1 else ())
 
 

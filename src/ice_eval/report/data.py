@@ -20,7 +20,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from ice_eval.errors import ConfigError, DataError, without_controls
 from ice_eval.files import as_text, write_atomically
 from ice_eval.rationales import Share
-from ice_eval.results import RunFolder, Summary
+from ice_eval.results import RunDifference, RunFolder, Summary
 from ice_eval.results.summary import adjusted_jointly
 from ice_eval.stats import Interval, ReasoningVerdict, Verdict
 
@@ -62,6 +62,17 @@ def data_of(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> list[
 def data_table(name: str, lines: Iterable[Any], **head: Any) -> DataTable:
     """Return records or mappings as a table; each row begins with the same `head`."""
     return DataTable(name, [{**head, **flat(line)} for line in lines])
+
+
+def difference_data(found: Sequence[RunDifference]) -> list[DataTable]:
+    """Return the win rates and the settings of some comparisons; each row names its two runs."""
+    tables: dict[str, list[Row]] = {"configurations": [], "settings": []}
+    for each in found:
+        head = {"first": as_text(each.first.path), "second": as_text(each.second.path)}
+        settings = ({"field": of, "value_first": one, "value_second": other} for of, one, other in each.settings)
+        tables["configurations"] += data_table("", each.configurations, **head).rows
+        tables["settings"] += data_table("", settings, **head).rows
+    return [DataTable(name, rows) for name, rows in tables.items()]
 
 
 def _gather(tables: dict[str, list[Row]], name: str, records: Iterable[Any], head: Row) -> None:

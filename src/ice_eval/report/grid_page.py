@@ -16,13 +16,15 @@ from ice_eval.report.analyses import answer_notes, answer_tables, grid_places
 from ice_eval.report.colours import verdict_of, word_of_line
 from ice_eval.report.conclusion import control_fails, listed, lost, whole
 from ice_eval.report.tables import run_names
-from ice_eval.results import RunFolder, Summary, SummaryLine
+from ice_eval.results import Configuration, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
 from ice_eval.table import Table, interval, naming, percent, share, table_of
 
 _NAMED = 4
 """Configurations of a failing control that are named."""
+_MOST = 12
+"""Runs that a guideline names."""
 _FIGURES = {
     "operator_dependence": "operator-agreement",
     "prompt_sensitivity": "prompt-sensitivity",
@@ -177,30 +179,7 @@ def _cell(line: SummaryLine | None) -> Cell:
 
 def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missing | None) -> Iterator[str]:
     """Yield how often each method beats random sets, whether one is the best, and the control."""
-    cases: dict[tuple[Any, ...], list[SummaryLine]] = {}
-    for each in lines:
-        if each.line.n:
-            cases.setdefault((each.run.name, each.line.configuration._replace(operator="")), []).append(each.line)
-    beats: dict[str, list[bool]] = {}
-    for own in cases.values():
-        words = [word_of_line(line) for line in own]
-        beats.setdefault(own[0].attribution, []).append(all(word in stats.POSITIVE for word in words))
-    controls = [line.win_rate for each in cases.values() for line in each if line.attribution == CONTROL]
-    counts = {name: (sum(won), len(won)) for name, won in beats.items() if name != CONTROL}
-    ranked = sorted(counts.items(), key=lambda each: -each[1][0] / each[1][1])
-    if not cases:
-        yield "No explanation could be evaluated."
-    elif ranked and not any(won for _, (won, _) in ranked):
-        yield (
-            "No method beats random sets of the same size under every operator, in any of "
-            f"{max(total for _, (_, total) in ranked)} cases."
-        )
-    elif ranked:
-        (best, (won, total)), *rest = ranked
-        yield (
-            f"{best[:1].upper()}{best[1:]} beats random sets of the same size under every operator in {won} of {total} "
-            f"cases{''.join(f', {name} in {n} of {of}' for name, (n, of) in rest)}."
-        )
+    yield _counts(lines)
     if isinstance(guidelines, Found):
         advice = [line["advice"] for line in guidelines.parts[0].lines]
         settled = [name for name in advice if name != NOT_SETTLED]
@@ -208,11 +187,39 @@ def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missi
         yield (
             f"One method is ahead of all others in {len(settled)} of {len(advice)} cases{by_name and f': {by_name}'}."
         )
-    rates = [rate for rate in controls if rate is not None]
+    controls = [each.line for each in lines if each.line.attribution == CONTROL]
+    rates = [line.win_rate for line in controls if line.win_rate is not None]
     if rates:
-        failing = any(control_fails(each.line) for each in lines)
+        failing = any(map(control_fails, controls))
         comment = "where 50 % is expected" if failing else "no further from 50 % than luck allows"
-        yield f"The random control is at {whole(min(rates))} to {whole(max(rates))}, {comment}."
+        ends = dict.fromkeys((whole(min(rates)), whole(max(rates))))
+        yield f"The random control is at {' to '.join(ends)}, {comment}."
+
+
+def _counts(lines: Sequence[GridLine[SummaryLine]]) -> str:
+    """Return in how many cases each method beats random sets under every operator, the best first."""
+    cases: dict[tuple[str, Configuration], list[SummaryLine]] = {}
+    for each in lines:
+        if each.line.n and each.line.attribution != CONTROL:
+            cases.setdefault((each.run.name, each.line.configuration._replace(operator="")), []).append(each.line)
+    won: dict[str, list[bool]] = {}
+    rates: dict[str, list[float]] = {}
+    for (_, place), own in cases.items():
+        won.setdefault(place.attribution, []).append(all(word_of_line(line) in stats.POSITIVE for line in own))
+        rates.setdefault(place.attribution, []).extend(line.win_rate or 0.0 for line in own)
+    if not won:
+        return "No explanation was evaluated." if lines else "No explanation could be evaluated."
+    most, beat = max(map(len, won.values())), "random sets of the same size under every operator"
+    if not any(map(any, won.values())):
+        return f"No method beats {beat} in any of {_counted(most, 'case')}."
+    # Methods with equal counts are named together, those with the higher win rates first.
+    groups: dict[tuple[int, int], list[str]] = {}
+    for name in sorted(won, key=lambda name: (-sum(won[name]) / len(won[name]), -sum(rates[name]) / len(rates[name]))):
+        groups.setdefault((sum(won[name]), len(won[name])), []).append(name)
+    (((n, total), best), *rest) = groups.items()
+    others = "".join(f", {listed(names)} in {n} of {of}" for (n, of), names in rest)
+    named, verb = listed(best), "beats" if len(best) == 1 else "beat"
+    return f"{named[:1].upper()}{named[1:]} {verb} {beat} in {n} of {_counted(total, 'case')}{others}."
 
 
 def _problems(content: GridContent, lines: Sequence[GridLine[SummaryLine]]) -> Iterator[str]:
@@ -254,7 +261,8 @@ def _guidelines(found: Found | Missing | None) -> Iterator[Guideline]:
     for (use, reason), runs in sorted(groups.items(), key=lambda each: not each[0][0]):
         head = f"{table.header[kept[0]]} " if len(kept) == 1 else ""
         where = [f"{run} ({head}{' / '.join(own)})" if kept else run for run, own in runs.items()]
-        yield Guideline(use, "; ".join(where), reason)
+        more = f"; {len(where) - _MOST} more are in the table" if len(where) > _MOST else ""
+        yield Guideline(use, "; ".join(where[:_MOST]) + more, reason)
 
 
 def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> Answer:

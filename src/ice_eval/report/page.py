@@ -265,8 +265,8 @@ def _environment() -> jinja2.Environment:
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
     found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
-    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
     found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
+    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
     found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
