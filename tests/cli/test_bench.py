@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 import yaml
@@ -19,12 +20,15 @@ def small(tmp_path, monkeypatch):
 
 
 def test_a_grid_is_planned_run_and_printed(ice, small, tmp_path):
-    done = ice("bench", small())
+    done = ice("bench", small(), "--full")
     assert done.code == 0
     for title in ("Plan", "Runs", "Win rates", "Operator dependence", "Prompts", "Pooled win rates", "Guidelines"):
         assert f"\n{title}\n" in f"\n{done.out}"
     assert "Bench folder: ice-bench/small" in done.out
     assert "[2/2] toy on sst2, prompt minimal" in done.err
+    short = ice("bench", "ice-bench/small").out
+    assert "Lowest and highest win rates of the grid" in short and "Pooled win rates" not in short
+    assert len(short.splitlines()) <= 20 and done.out.endswith(short[short.index("Bench folder") :])
     again = ice("bench", "ice-bench/small", "--json")
     assert (again.code, again.err) == (0, "")
     assert json.loads(again.out)["name"] == "small"
@@ -44,8 +48,8 @@ def test_a_run_that_failed_makes_the_command_exit_with_1(ice, small):
     done = ice("bench", small(models=["python:nobody:nothing", "toy"], prompts="standard"))
     assert done.code == 1
     assert "failed: " in done.err
-    assert "failed" in done.out
-    assert "Guidelines" in done.out
+    assert re.search(r"^! The run \S*nothing\S* failed: ", done.out, re.MULTILINE)
+    assert "1 run (1 model, 1 task), 4 configurations. " in done.out
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import Json, takes
-from ice_eval.cli._output import print_json, print_tables, print_text
+from ice_eval.cli._options import Full, Json, takes
+from ice_eval.cli._output import print_json, print_line, print_tables, print_text
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded
@@ -15,6 +15,9 @@ from ice_eval.settings import EXECUTION, names_of
 
 if TYPE_CHECKING:
     from ice_eval.bench import BenchFolder, Grid
+
+_GUIDELINES = 6
+"""Guidelines that fit on the screen; the report has all."""
 
 
 @takes(*names_of(EXECUTION))
@@ -27,6 +30,7 @@ def bench(
     data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
     out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
+    full: Full = False,
     as_json: Json = False,
 ) -> None:
     """Run a grid of models, tasks and prompts, and say what its results have in common.
@@ -47,13 +51,14 @@ def bench(
         print_json({"grid": chosen.name, "folder": str(folder.path), "left_out": list(chosen.left_out), "runs": lines})
         return
     if not as_json:
-        print_tables([grid_plan_table(lines)], [*grid_plan_notes(lines), *_left_out(chosen)])
+        plan = [grid_plan_table(lines)] if full or dry_run else []
+        print_tables(plan, [*grid_plan_notes(lines), *_left_out(chosen)])
     if dry_run:
         return
     if all(line["problem"] for line in lines):
         raise ConfigError(f"no run of the grid can start: {lines[0]['problem']}")
     records = run_grid(chosen, folder.path, executor=place, reporter=Bar()).records()
-    _print(folder, chosen, as_json=as_json)
+    _print(folder, chosen, as_json=as_json, full=full)
     if any(record.status == "failed" for record in records):
         raise typer.Exit(1)
 
@@ -92,19 +97,36 @@ def _left_out(grid: "Grid") -> list[str]:
     return [f"Left out for want of data: {names}; --data-dir DIR takes their files from DIR."] if names else []
 
 
-def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool) -> None:
+def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool, full: bool) -> None:
+    """Print what a grid shows on one screen, with `full` below all its tables and notes."""
     from ice_eval.bench import answers, finished_runs, results_of
     from ice_eval.report.analyses import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
+    from ice_eval.report.grid_page import GridContent, grid_page, range_table
+    from ice_eval.results.outcomes import ALL
 
     summary = folder.summary()
     if as_json:
         print_json({"folder": str(folder.path), **summary})
         return
     results = results_of(finished_runs(grid, folder))
-    print_tables([grid_runs_table(summary["runs"])])
-    if results.runs:
-        found = answers(results)
+    failed = {record.name: record.error or "" for record in folder.records() if record.status == "failed"}
+    if full or not results.runs:
+        print_tables([grid_runs_table(summary["runs"])])
+    if not results.runs:
+        return
+    found = answers(results)
+    if full:
         tables = [grid_table(results.configurations), *answer_tables(found)]
         print_tables(tables, [grid_table_note(results.configurations), *answer_notes(found)])
-        print_text(f"\nBench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")
-        print_text(f"Report:       {folder.path / 'report.html'}")
+    page = grid_page(GridContent(results, found, grid.name, failed), (), folder.path)
+    print_line(f"\n{page.subject}. {' '.join(page.sentences)}")
+    for problem in page.problems:
+        print_line(f"! {problem}", indent=2)
+    for use, where, reason in page.guidelines[:_GUIDELINES]:
+        print_line(f"• {f'Use {use}' if use else 'Not settled'}: {where}{f' ({reason})' if reason else ''}", indent=2)
+    print_text("")
+    print_tables([range_table([each for each in results.configurations if each.line.operator != ALL])])
+    if not full:
+        print_line("All tables and notes: the same command with --full, or the report.")
+    print_text(f"Bench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")
+    print_text(f"Report:       {folder.path / 'report.html'}")

@@ -19,7 +19,7 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
-from ice_eval.table import Table, interval, naming, percent, share, table_of
+from ice_eval.table import Column, Table, interval, naming, percent, share, table_of
 
 _NAMED = 4
 """Configurations of a failing control that are named."""
@@ -161,6 +161,31 @@ def matrix_of(lines: Sequence[GridLine[SummaryLine]]) -> Matrix:
         cells = tuple(_cell(place.get(f"{attribution} {operator}")) for attribution, operator in columns)
         rows.append(MatrixRow(place["run"], heads, cells))
     return Matrix(("model", "task", *also.header), columns, tuple(rows))
+
+
+def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
+    """Return the lowest and the highest win rate of each method under each operator, the best method first."""
+    rates: dict[str, dict[str, list[float]]] = {}
+    for each in lines:
+        if each.line.win_rate is not None:
+            by_operator = rates.setdefault(each.line.attribution, {})
+            by_operator.setdefault(each.line.operator, []).append(each.line.win_rate)
+
+    def worst(name: str) -> tuple[bool, float]:
+        return name == CONTROL, -min(map(min, rates[name].values()))
+
+    def column(operator: str) -> Column:
+        def ends(name: str) -> str | None:
+            if (found := rates[name].get(operator)) is None:
+                return None
+            low, high = percent(min(found)), percent(max(found))
+            return high if low == high else f"{low.removesuffix(' %')} to {high}"
+
+        return Column(operator, operator, "text", get=ends)
+
+    operators = dict.fromkeys(each.line.operator for each in lines)
+    columns = (Column("attribution", "attribution", "text", get=str), *map(column, operators))
+    return table_of("Lowest and highest win rates of the grid", sorted(rates, key=worst), columns)
 
 
 def _counted(n: int, name: str) -> str:
