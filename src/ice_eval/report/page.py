@@ -39,7 +39,7 @@ OF_CHAINS = "chain-"
 RANKED = ("win-rate-heatmap", "operator-comparison", "operator-bars")
 """Figures whose numbers the page of one run opens with."""
 _PAGE = ("elements.js", "theme.js", "tools.js", "tables.js")
-_BROWSER = ("histogram.js", "chain.js", "browser.js")
+_BROWSER = ("words.js", "nulls.js", "image.js", "chain.js", "browser.js")
 _FIGURES = ("elements.js", "tools.js", "figures.js")
 """Parts of one script each, since a page cannot import."""
 
