@@ -243,6 +243,20 @@ def test_the_page_opens_with_the_most_telling_example(opened, address, record):
     assert page.locator("#list [aria-current] .id").text_content() == record["opens"]
 
 
+def test_examples_in_notes_are_links_and_codes_of_flags_are_words(opened, address, found):
+    page = opened(address)
+    links = page.locator("#notes a")
+    named = [line.disagree for line in found.folder.summary().agreement if line.disagree]
+    assert named and links.count() > 0 and set(links.all_text_contents()) <= {id for ids in named for id in ids}
+    link = links.last
+    link.click()
+    page.wait_for_function("id => document.querySelector('#detail h3 bdi').textContent === id", arg=link.text_content())
+    note = page.locator("#notes li").filter(has=page.locator("a")).last.text_content()
+    assert note.strip().startswith(view(page)["attribution"])
+    said = page.locator("#notes").text_content()
+    assert "Fewer than 50 examples" in said and "small_n" not in said and "[" not in said
+
+
 def test_markup_in_every_string_stays_text(opened, address):
     page = opened(address)
     page.select_option("[name=attribution]", MARKUP)

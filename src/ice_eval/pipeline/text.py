@@ -39,6 +39,7 @@ class TextSubject(Subject):
             "prompt": self.task.prompt,
             "classifier_text": self.task.classifier_text if model.codec.reads_pairs else None,
             "target_text": self.task.target_text,
+            "worked": () if model.codec.reads_pairs else self.task.shown_shots,
             "explained": tuple(self.task.explained),
             "language": self.task.language,
             "columns": _columns(self.task.data),

@@ -240,6 +240,8 @@ class Manifest(Record):
     """Text that a model wrote after the prompt, or its field, as `{answer}`; None for tasks with labels."""
     classifier_text: str | None = None
     """Text that a classifier or a function reads in place of the prompt."""
+    worked: tuple[str, ...] = ()
+    """Worked examples that the model reads before the question, each with its answer."""
     explained: tuple[str, ...] = ()
     """Fields of the prompt whose units are kept or removed."""
     language: str = "und"

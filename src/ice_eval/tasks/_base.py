@@ -251,6 +251,11 @@ class Task(ChatTask):
         shots = (self._question(shot) + self.label_words[shot.label] + "\n\n" for shot in self.shots)
         return [Piece("".join(shots)), *question] if self.shots else question
 
+    @property
+    def shown_shots(self) -> tuple[str, ...]:
+        """The worked examples before the question as texts: each with its answer."""
+        return tuple(self._question(shot) + self.label_words[shot.label] for shot in self.shots)
+
     def _question(self, shot: Shot) -> str:
         return "".join(piece.text for piece in self.template.render(shot.fields))
 
