@@ -1,6 +1,7 @@
 """`ice show`."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,7 +82,7 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
         return
     out = console()
     most = max((out.size.height if out.is_terminal else _LINES) - 8, 5)
-    found = [Column(name, name, "percent", get=lambda line, name=name: line["win_rates"].get(name)) for name in place]
+    found = [Column(name, name, "percent", get=partial(_rate, name=name)) for name in place]
     about = columns("text", example_id="example", prediction="prediction")
     table = table_of(
         f"Examples of {folder.path}{place and f', win rates under {shown}'}",
@@ -92,6 +93,11 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
     print_tables(
         [table], [*filter(None, [left]), f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
     )
+
+
+def _rate(line: dict[str, Any], *, name: str) -> float | None:
+    rate: float | None = line["win_rates"].get(name)
+    return rate
 
 
 def _beginning(row: "InputRow", labels: tuple[str, ...]) -> dict[str, Any]:

@@ -41,6 +41,14 @@ class Figure:
     chart: Chart
     """Chart without colours of text and lines: the theme sets them, so that the same chart fits a dark page."""
 
+    def plot(self) -> Chart:
+        """Return the chart with the colours of a light page, for notebooks."""
+        kinds = {"layer": alt.LayerChart, "facet": alt.FacetChart}
+        spec = self.spec()
+        kind = next((kind for name, kind in kinds.items() if name in spec), alt.Chart)
+        chart: Chart = kind.from_dict({**spec, "title": self.title})
+        return chart
+
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """Return the Vega-Lite specification, checked against its schema."""
         return {**_drawable(self.chart.to_dict()), "config": theme(theme_name)}
