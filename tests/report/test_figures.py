@@ -161,7 +161,7 @@ def test_simultaneous_intervals_are_drawn_where_they_are_asked_for(folder):
 
 
 def test_methods_are_ranked_and_the_control_is_last_in_grey(tmp_path):
-    methods = {"good": picks("good", towards=2.0), "random": picks("hat"), "bad": picks("bad", towards=-2.0)}
+    methods = {"good": picks("good", towards=2.0), "random": None, "bad": picks("bad", towards=-2.0)}
     done = run(texts(20), attributions=methods, operators=list(OPERATORS), m=12, out=tmp_path / "run")
     rows_ = [row for row in rows(ranked(done.folder)) if "win_rate" in row]
     lines = {(line.attribution, line.operator): line for line in done.folder.summary().configurations}

@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import altair as alt
 
@@ -43,11 +43,9 @@ class Figure:
 
     def plot(self) -> Chart:
         """Return the chart with the colours of a light page, for notebooks."""
-        kinds = {"layer": alt.LayerChart, "facet": alt.FacetChart}
-        spec = self.spec()
-        kind = next((kind for name, kind in kinds.items() if name in spec), alt.Chart)
-        chart: Chart = kind.from_dict({**spec, "title": self.title})
-        return chart
+        spec = {**self.spec(), "title": self.title}
+        kind = alt.LayerChart if "layer" in spec else alt.FacetChart if "facet" in spec else alt.Chart
+        return cast(Chart, cast(Any, kind).from_dict(spec))
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """Return the Vega-Lite specification, checked against its schema."""

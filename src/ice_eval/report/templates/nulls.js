@@ -41,7 +41,7 @@ function stripsLayout(example, width) {
   const all = rows.flatMap(({ sets, methods, near }) => [...sets, ...methods.map(({ cell }) => cell), ...(near ? [near] : [])]).map(({ score }) => placed(score));
   const middle = all.length ? (Math.min(...all) + Math.max(...all)) / 2 : 0;
   const half = all.length ? Math.max((Math.max(...all) - Math.min(...all)) / 2, 50) * 1.04 : 1;
-  const [low, high] = [middle - half, middle + half];
+  const [low, high] = ofChains() ? [-1200, 1200] : [middle - half, middle + half];
   const x = (score) => PAD + ((width - 2 * PAD) * (placed(score) - low)) / (high - low);
   const most = Math.max(1, ...rows.map(({ sets }) => sets.length));
   // An odd number: where all sets tie with the rationale, it is in the middle of their bar and not at an edge.
@@ -108,7 +108,7 @@ function strip(example, row, found, last) {
     found.ticks.map(({ at }) => svg("line", { class: "grid", x1: at, x2: at, y1: top, y2: top + TALL })),
     row.cells.map((each) => svg("rect", { class: "bar", "data-index": each.index, x: each.x + 0.5, y: top + each.y + 0.5, width: each.wide - 1, height: Math.max(each.high - 1, 0.8) })),
     svg("line", { class: "axis", x1: PAD, x2: found.width - PAD, y1: top + TALL + 0.5, y2: top + TALL + 0.5 }),
-    last ? found.ticks.map(({ at, text }) => svg("text", { class: "tick", x: Math.min(Math.max(at, 20), found.width - 22), y: top + TALL + 16 }, text)) : null,
+    last ? found.ticks.map(({ at, text }) => svg("text", { class: "tick", x: Math.min(Math.max(at, 4 * text.length), found.width - 4 * text.length), y: top + TALL + 16 }, text)) : null,
     row.marks.map((mark) => markOf(mark, top)),
   );
   const show = (index) => showSet(example, row, index, picture);
@@ -171,7 +171,7 @@ function hideSet(picture) {
 
 // Ticks that have room; where none falls inside, the two ends.
 function ticksOf(low, high, x) {
-  if (ofChains()) return [-1000, 0, 1000].map((at) => ({ at: x(at), text: replied(at) })).filter(({ at }) => at >= 0);
+  if (ofChains()) return [-1000, 0, 1000].map((at) => ({ at: x(at), text: replied(at) }));
   let shown = TICKS.map((p) => ({ at: 1000 * Math.log(p / (1 - p)), text: percent(p, p === 0.9999 || p === 0.0001 ? 2 : p > 0.99 || p < 0.01 ? 1 : 0) }));
   if (ofClaims()) shown = evenTicks(low, high);
   shown = shown.filter(({ at }) => at > low && at < high);

@@ -171,7 +171,7 @@ function ownSentences(example) {
   return operators().map((operator) => {
     const near = neighbour(example, state.own, operator);
     if (near === null) return null;
-    const place = `score ${shownScore(near.score)}, ${near.rate === null ? "with no other set to compare with" : `beats ${percent(near.rate)} of ${near.n} random sets`}`;
+    const place = `${ofChains() ? "" : "score "}${shownScore(near.score)}, ${near.rate === null ? "with no other set to compare with" : `beats ${percent(near.rate)} of ${near.n} random sets`}`;
     const shared = near.units.filter((unit) => state.own.includes(unit)).length;
     if (near.share === 1) return `Under ${operator}, this very set was scored: it is ${near.name}; ${place}.`;
     return `Under ${operator}, the nearest recorded set is ${near.name} (${shared} shared, ${near.units.length} in all, overlap ${percent(near.share)}): ${place}.`;
@@ -179,7 +179,7 @@ function ownSentences(example) {
 }
 
 function ownPart(example) {
-  const box = el("div", { id: "own", class: "own", role: "status", "aria-live": "polite" });
+  const box = el("div", { id: "own", role: "status", "aria-live": "polite" });
   const units = ofChains() ? "steps" : ofClaims() ? "passages" : "words";
   if (!state.own.length) {
     box.append(el("p", {}, `Your own rationale: click ${units}, or move with the arrow keys and press Space, to see where a set of your own is.`));
