@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from ice_eval.files import as_text
@@ -40,6 +40,7 @@ LONGEST_TEXT = 600
 """Longest text of a row shown, in characters; `ice show` prints the rest."""
 SIX_BITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 """A set of units is written as characters that stand for six units each, the first unit the lowest bit."""
+_CHARACTERS = np.frombuffer(SIX_BITS.encode(), np.uint8)
 USUAL_UNITS = (6, 30)
 """Numbers of units that fit on a screen and leave enough sets to compare with."""
 
@@ -189,13 +190,17 @@ def example_record(
     of_claims: bool = False,
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
-    drawn = (lambda score: round(1000 * float(score))) if of_claims else scaled
+    largest = np.inf if of_claims else LARGEST_LOG_ODDS
+
+    def drawn(scores: Any) -> Any:
+        return scaled(scores, largest=largest)
 
     def measured(score: float) -> int:
-        return drawn(score if of_claims else logit(score))
+        return int(drawn(score if of_claims else logit(score)))
 
     first = next((line for line in outcomes if line.error is None), None)
     texts, nulls, rationales, sets = _Indexed(), _Indexed(), _Indexed(), _Indexed()
+    places: dict[bytes, tuple[int, int]] = {}
 
     def cell(line: ExampleOutcome, disagree: bool) -> list[Any]:
         numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
@@ -204,18 +209,19 @@ def example_record(
         if line.operator == ALL:  # the operators are shown side by side, each with its own rows
             return [*numbers, effect, measured(line.score), int(disagree), rationale, None, None, None, []]
         found = compared[line.configuration]
-        values = found.log_odds[place]
-        null = nulls.place(tuple(drawn(value) for value in values[1 : 1 + line.m]))
-        rows = found.null_rows[place, : line.m]
-        gaps = np.flatnonzero(found.sets[place, : line.m] != np.arange(line.m))
-        chosen = ledger.masks(rows, len(example.spans)) ^ (line.direction == "necessity")
-        order = sets.place((int(gaps[0]) if len(gaps) else -1, in_six_bits(chosen)))
+        values, rows = found.log_odds[place], found.null_rows[place, : line.m]
+        known = rows.tobytes()
+        if known not in places:  # attributions share the null, unless it leaves one of their rationales out
+            gaps = np.flatnonzero(found.sets[place, : line.m] != np.arange(line.m))
+            chosen = in_six_bits(ledger.masks(rows, len(example.spans)) ^ (line.direction == "necessity"))
+            drawn_values = tuple(drawn(values[1 : 1 + line.m]).tolist())
+            places[known] = nulls.place(drawn_values), sets.place((int(gaps[0]) if len(gaps) else -1, chosen))
+        null, order = places[known]
         # Units and fills say what a row shows, unless it is a reply or has words of its own.
-        text, *random = (
-            None if row.text is None else texts.place(shortened(row.text, LONGEST_TEXT))
-            for row in ledger.records(np.append(found.rationale[place], rows[:N_RANDOM_TEXTS]))
-        )
-        return [*numbers, effect, drawn(values[0]), int(disagree), rationale, null, order, text, random]
+        said = [found.rationale[place], *rows[:N_RANDOM_TEXTS]] if ledger.texts else []
+        own = [ledger.texts.get(int(row)) for row in said]
+        text, *random = [None if each is None else texts.place(shortened(each, LONGEST_TEXT)) for each in own] or [None]
+        return [*numbers, effect, int(drawn(values[0])), int(disagree), rationale, null, order, text, random]
 
     cells = [
         cell(line, disagree) if line.error is None else line.error
@@ -250,8 +256,9 @@ def example_record(
 
 def in_six_bits(masks: NDArray[np.bool_]) -> str:
     """Return sets of units, (sets, units), end to end with a character for every six units of each; see `SIX_BITS`."""
-    padded = np.pad(masks, ((0, 0), (0, -masks.shape[1] % 6))).reshape(len(masks), -1, 6)
-    return np.frombuffer(SIX_BITS.encode(), np.uint8)[padded @ (1 << np.arange(6))].tobytes().decode()
+    padded = np.zeros((len(masks), -(-masks.shape[1] // 6) * 6), dtype=np.int64)
+    padded[:, : masks.shape[1]] = masks
+    return _CHARACTERS[padded.reshape(-1, 6) @ (1 << np.arange(6))].tobytes().decode()
 
 
 def _fills(example: InputRow) -> dict[str, list[str]]:
@@ -274,9 +281,9 @@ def _field(name: str, text: str, example: InputRow) -> Record:
     }
 
 
-def scaled(log_odds: float) -> int:
+def scaled(scores: ArrayLike, *, largest: float = LARGEST_LOG_ODDS) -> NDArray[np.int64]:
     """Return thousandths: four digits are enough to draw, and take half the space of a fraction."""
-    return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
+    return np.rint(1000 * np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)).astype(np.int64)
 
 
 # Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and
