@@ -18,6 +18,24 @@ def test_an_unknown_example_gets_a_suggestion(ice, run, finished, tmp_path_facto
     assert_refused(done, "no example 'revew-1'", "did you mean 'review-1'?")
 
 
+def test_without_an_example_all_are_listed_on_one_screen(ice, finished, run, tmp_path_factory):
+    done = ice("show", finished)
+    assert done.code == 0 and len(done.out.splitlines()) < 24
+    for example in json.loads(ice("show", finished, "--json").out):
+        [line] = [line for line in done.out.splitlines() if line.startswith(f"{example['example_id']} ")]
+        assert example["prediction"] in line and example["text"][:30] in line
+        assert all(f"{100 * rate:.1f} %" in line for rate in example["win_rates"].values() if rate is not None)
+    assert "win rates under all" in done.out and f"ice show {finished} --example 0" in done.out
+    assert "random" not in ice("show", finished, "--attribution", "attention").out
+    path = tmp_path_factory.mktemp("many") / "d.jsonl"
+    path.write_text("".join(json.dumps({"text": f"a dull slow film {i}"}) + "\n" for i in range(60)))
+    out = finished.parent / "many"
+    assert run("--operators", "delete", "--n", "60", data=path, out=out).code == 0
+    done = ice("show", out)
+    assert len(done.out.splitlines()) <= 40 and "28 more examples are not shown" in done.out
+    assert_refused(ice("show", finished, "--operator", "nosuch"), "has no operator 'nosuch'")
+
+
 def test_an_example_is_shown_as_text(ice, finished):
     done = ice("show", finished, "--example", "0", "--rows", "2")
     assert done.code == 0

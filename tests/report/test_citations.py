@@ -328,10 +328,12 @@ class TestExamples:
                   enumerate(record["configurations"])}  # fmt: skip
         cell = dict(zip(COLUMNS, example["cells"][places["cited", "delete", "sufficiency"]], strict=True))
         assert cell["score"] == round(1000 * claim.score_kept)
-        assert example["texts"][cell["text"]] == f"[3] {passage(0, 3)} {SCRIPT.format('passage')}"
+        [unit] = example["rationales"][cell["rationale"]]
+        [cited] = [field for field in example["fields"] if unit in field["units"]]
+        assert (cited["name"], "".join(cited["pieces"])) == ("passage 3", f"{passage(0, 3)} {SCRIPT.format('passage')}")
         assert len(example["nulls"][cell["null"]]) == 20 and max(example["nulls"][cell["null"]]) <= 0
         removed = dict(zip(COLUMNS, example["cells"][places["cited", "delete", "necessity"]], strict=True))
-        assert removed["score"] == round(1000 * claim.score_removed) and removed["text"] == cell["text"]
+        assert removed["score"] == round(1000 * claim.score_removed) and removed["rationale"] == cell["rationale"]
         average = dict(zip(COLUMNS, example["cells"][places["cited", "all", "sufficiency"]], strict=True))
         assert average["score"] == cell["score"]  # both operators leave the same words
 
@@ -342,9 +344,11 @@ class TestExamples:
         text = detail.inner_text()
         assert "log-probability per token, all passages" in text and "explained label" not in text
         assert "−0.22" in detail.locator(".facts").inner_text() and "%" not in detail.locator(".facts").inner_text()
-        assert "chosen passages alone −0.22" in text
-        assert "log-probability per token; ▼ the chosen passages" in text
-        ticks = detail.locator("svg.null text").all_text_contents()
+        assert "Chosen passages alone: −0.22" in text
+        assert "Log-probability per token across" in text and "letters are the chosen passages of methods" in text
+        assert detail.locator("[data-method=cited] .kept").first.inner_text() == "[3]"
+        assert detail.locator("#stack thead th").count() == detail.locator(".text .pick").count()
+        ticks = detail.locator("svg.null .tick").all_text_contents()
         assert ticks and all(re.fullmatch(r"−?\d\.\d\d", tick) for tick in ticks)
         assert page.locator("#count").inner_text() == "12 claims"
         assert page.locator("#list .start").nth(2).inner_text() == "The capital of France is Paris [7]."

@@ -10,11 +10,12 @@ from tests.made_records import verdict_of
 from tests.report.drawings import Drawing, place_of, rows
 from tests.small_runs import Waves, picks, run, task_of, texts, write_lines
 
+from ice_eval.api import Run
 from ice_eval.errors import ConfigError, MissingExtraError
 from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR, WORD_COLOURS
-from ice_eval.report.figures import figures, theme, write_figures
+from ice_eval.report.figures import example_nulls, figures, ranked, theme, write_figures
 from ice_eval.report.figures.examples import LIMIT
-from ice_eval.results import RunFolder
+from ice_eval.results import RunFolder, view_example
 from ice_eval.results.json_files import write_record
 from ice_eval.stats import NOT_DISTINGUISHABLE
 
@@ -157,6 +158,41 @@ def test_simultaneous_intervals_are_drawn_where_they_are_asked_for(folder):
         )
     words = {row["verdict"] for row in rows(found["operator-comparison"])}
     assert words == {str(line.verdict_simultaneous) for line in lines}
+
+
+def test_methods_are_ranked_and_the_control_is_last_in_grey(tmp_path):
+    methods = {"good": picks("good", towards=2.0), "random": None, "bad": picks("bad", towards=-2.0)}
+    done = run(texts(20), attributions=methods, operators=list(OPERATORS), m=12, out=tmp_path / "run")
+    rows_ = [row for row in rows(ranked(done.folder)) if "win_rate" in row]
+    lines = {(line.attribution, line.operator): line for line in done.folder.summary().configurations}
+    assert list(dict.fromkeys(row["subject"] for row in rows_)) == ["good", "bad", "random"]
+    assert len(rows_) == 6 and [row["control"] for row in rows_] == 4 * [False] + 2 * [True]
+    for row in rows_:
+        line = lines[row["subject"], row["operator"]]
+        assert (row["win_rate"], row["low"], row["high"]) == (line.win_rate, *line.win_rate_ci)
+    drawing = vl_convert.vegalite_to_svg(done.plot().to_dict())
+    assert UNKNOWN_COLOUR in drawing and "Win rates" in drawing
+
+
+def test_an_example_is_drawn_with_all_sets_and_rationales(folder):
+    example = next(folder.examples()).example_id
+    view = view_example(folder, example, k=0.4)
+    found = rows(example_nulls(view))
+    for each in view.compared:
+        if each.line.operator != "all":
+            [own] = [
+                row
+                for row in found
+                if (row["attribution"], row["operator"]) == (each.line.attribution, each.line.operator)
+            ]
+            assert own["score"] == pytest.approx(each.scores.rationale) and own["win_rate"] == each.line.win_rate
+            null = [row["null"] for row in found if row["operator"] == each.line.operator and row["null"] is not None]
+            assert len(null) == 12 and (each.line.attribution != "good" or null == pytest.approx(each.scores.null))
+    drawing = vl_convert.vegalite_to_svg(Run(folder.path).example(example, k=0.4).plot().to_dict())
+    assert f"Example {example} (k = 0.4, sufficiency)" in drawing
+    none = view_example(run(task_of(["alone", "a pair of words"]), model=Waves(), m=5).folder, "0")
+    with pytest.raises(ConfigError, match="example '0' has no scores to draw"):
+        example_nulls(none)
 
 
 def test_bars_show_the_average_over_operators_too(folder, drawn, drawings):

@@ -176,7 +176,7 @@ def test_a_number_stays_on_one_line_with_its_name_and_its_percent(written, kept)
 def test_a_flag_is_explained_on_the_page(edited, tmp_path):
     text = edited(tmp_path / "page.html", flags=["small_n", "<b>odd</b>"])
     assert (
-        "Fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide. [small_n]"
+        "Fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide."
         in Page(text).words()
     )
     assert "<b>odd</b>" not in text and "&lt;b&gt;odd&lt;/b&gt;" in text

@@ -12,6 +12,7 @@ from tests.small_runs import Waves, matches, run, task_of, texts
 
 from ice_eval.models.toy import Toy
 from ice_eval.report import write_html
+from ice_eval.report.browser import BUDGET, run_record
 
 SCRIPT = "<script>alert('never')</script> & \"quoted\" 'words' go here"
 EMOJI = "so 😀 good 👩‍👩‍👧 today and \u2028 tomorrow 🎉"
@@ -108,7 +109,7 @@ def test_texts_are_shown_to_the_letter(opened, bare):
         direction = page.locator("#detail .text").evaluate("node => getComputedStyle(node).direction")
         assert direction == ("rtl" if text == ARABIC else "ltr")
         assert page.locator("#detail .text").get_attribute("lang") == "sv"
-        assert page.locator(".rows dd").last.evaluate("node => getComputedStyle(node).direction") == direction
+        assert page.locator(".stack").last.evaluate("node => getComputedStyle(node).direction") == direction
         # Nothing of it has become an element: pieces are spans, those of the rationale are strong.
         assert page.locator("#detail .text :not(span.unit):not(strong.unit)").count() == 0
 
@@ -119,15 +120,19 @@ def test_an_example_has_its_rationale_nulls_and_counterfactuals(opened, found, b
     units = page.locator("#detail .text .unit")
     outlined = [index for index in range(units.count()) if "rationale" in units.nth(index).get_attribute("class")]
     assert outlined == list(line.rationale)
-    columns = page.locator("#detail .operators > section")
-    assert columns.locator("h4").all_text_contents() == ["Under delete", "Under mask-unk"]
-    first = columns.first
+    strips = page.locator("#detail .strip")
+    assert strips.locator("h5").all_text_contents() == ["Under delete", "Under mask-unk"]
+    first = strips.first
     assert f"Beats {100 * line.win_rate:.0f} % of {line.m} random sets" in first.locator(".outcome").text_content()
-    heights = first.locator("svg.null .bar").evaluate_all("bars => bars.map(bar => Number(bar.getAttribute('height')))")
-    assert max(heights) == pytest.approx(62) and first.locator("svg.null line.own").count() == 1
-    kept = [text for text in first.locator(".rows dd").all_text_contents()]
+    assert first.locator("svg.null .bar").count() == line.m and first.locator("svg.null .own").count() == 1
     words = units.all_text_contents()
-    assert len(kept) == 3 and kept[0] == " ".join(words[index] for index in line.rationale)
+    kept = page.locator("[data-method=signed] .kept").all_text_contents()
+    assert kept == [words[index] for index in line.rationale]
+    removed = page.locator("[data-method=signed] .gone").all_text_contents()
+    assert removed == [word for index, word in enumerate(words) if index not in line.rationale]
+    page.select_option("[name=operator]", "mask-unk")
+    filled = page.locator("[data-method=signed] .filled").all_text_contents()
+    assert filled == ["<unk>"] * len(removed) and page.locator("#stack tbody .gone").count() == 0
 
 
 def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
@@ -136,14 +141,14 @@ def test_sets_that_tie_are_not_said_to_be_beaten(opened, tmp_path):
         run(texts(2), model=Toy(), m=5, protocol=protocol, out=tmp_path / protocol) for protocol in ("default", "paper")
     ]
     page = opened(write_html([each.folder for each in runs], tmp_path / "ties.html").as_uri())
-    outcome = page.locator("#detail .outcome")
-    assert outcome.text_content().startswith("Wins against 50 % of 5 random sets, ties counted half (100 % tie); p = ")
-    middle = "bars => bars.map(b => b.getBBox()).filter(b => b.height > 0).map(b => b.x + b.width / 2)"
+    said = lambda: page.locator("#detail .outcome").text_content().partition(". ")[2]  # noqa: E731
+    assert said().startswith("Wins against 50 % of 5 random sets, ties counted half (100 % tie); p = ")
+    middle = "bars => [...new Set(bars.map(b => b.getBBox()).map(b => b.x + b.width / 2))]"
     [of_all_sets] = page.locator("svg.null").first.locator(".bar").evaluate_all(middle)
-    of_rationale = float(page.locator("svg.null line.own").first.get_attribute("x1"))
+    of_rationale = float(page.locator("svg.null .own line").first.get_attribute("x1"))
     assert of_rationale == pytest.approx(of_all_sets, abs=0.01), "neither better than the sets nor worse"
     page.select_option("#choose-run", "1")
-    assert outcome.text_content().startswith("Beats 0 % of 5 random sets, ties counted as lost (100 % tie); p = ")
+    assert said().startswith("Beats 0 % of 5 random sets, ties counted as lost (100 % tie); p = ")
 
 
 def test_filters_find_what_they_say(opened, found, bare):
@@ -178,7 +183,8 @@ def test_orders_and_pages(opened, found, bare):
     page.select_option("[name=sort]", "low")
     rates = [2 if lines[name].error else lines[name].win_rate for name in ids(page)]
     assert rates == sorted(rates) and chosen(page) == ids(page)[0]
-    assert "removed" in page.locator("#detail .rows dt").first.text_content()
+    taken = page.locator("[data-method=signed] .filled").count()
+    assert taken == len(lines[chosen(page)].rationale), "they are removed, and all others kept"
 
 
 def test_words_are_searched_for(opened, bare):
@@ -192,7 +198,7 @@ def test_words_are_searched_for(opened, bare):
 
 
 def test_keys_move_search_and_help(opened, bare):
-    page = opened(bare)
+    page = opened(f"{bare}#example=special-0")
     names = ids(page)
     for key, place in (("j", 1), ("j", 2), ("k", 1)):
         page.keyboard.press(key)
@@ -344,7 +350,7 @@ def test_paper_shows_every_section_and_the_chosen_example(opened, address):
     page.emulate_media(media="print")
     for name in ("verdict", "notes", "figures", "tables", "examples", "provenance"):
         assert page.locator(f"#{name}").is_visible()
-    assert page.locator("#detail .operators").is_visible()
+    assert page.locator("#detail .stack").first.is_visible() and page.locator("#detail .strip").first.is_visible()
     assert not page.locator("nav").is_visible() and not page.locator("#list").is_visible()
     assert page.locator("#tables .wide").first.evaluate("box => getComputedStyle(box).overflowX") == "visible"
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -359,7 +365,8 @@ def test_several_runs_are_browsed_by_run(opened, found, tmp_path):
     page = opened(write_html([found.folder, short.folder], tmp_path / "both.html").as_uri() + "#example=2&run=1")
     assert chosen(page) == "2" and page.locator("#count").text_content() == "3 examples"
     page.select_option("[name=run]", "0")
-    assert page.locator("#count").text_content() == "66 examples" and chosen(page) == "special-0"
+    assert page.locator("#count").text_content() == "66 examples"
+    assert chosen(page) == run_record(found.folder, budget=BUDGET)["opens"], "the most telling one"
 
 
 def test_scripts_that_are_not_the_pages_own_do_not_run(chromium, address):

@@ -8,7 +8,7 @@ import yaml
 import ice_eval
 from ice_eval.report.provenance import CITATION, command, provenance
 from ice_eval.settings import SETTINGS
-from ice_eval.tasks import Records, Task
+from ice_eval.tasks import Records, Task, load_task
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,6 +51,15 @@ def test_a_task_of_python_has_no_command():
     task = Task(data=Records([{"text": "a good film"}] * 2), prompt="{text}:", label_words={"a": " a", "b": " b"})
     found = ice_eval.evaluate("toy", task, attributions=["random"], operators=["delete"], n=2, m=5)
     assert command(found.folder.manifest()) is None
+
+
+def test_worked_examples_of_the_prompt_are_named(manifest):
+    shown = dict(provenance(manifest))["worked examples"]
+    shots = load_task("demo").shots
+    assert len(shots) == len(manifest.worked) > 0
+    assert all(shot.fields["text"] in shown and shot.label in shown for shot in shots)
+    plain = replace(manifest, worked=())
+    assert "worked examples" not in dict(provenance(plain))
 
 
 def test_an_auditor_finds_model_weights_data_and_versions(manifest):

@@ -178,7 +178,13 @@ def test_notes_name_the_examples_that_operators_disagree_about(summary):
         "gradient (null: position): delete and infill disagree most about the examples 0, 1, 2, 3, 4; "
         "`ice show` prints what the model saw of them."
     ) in found
-    assert len([note for note in found if "disagree" in note]) == 1
+    [note] = [note for note in found if "disagree" in note]
+    assert (note.examples, note.attribution) == (tuple(many[:5]), "gradient")
+
+
+def test_a_note_on_a_flag_is_words_with_the_name_of_the_flag_apart(summary):
+    [note] = [note for note in notes(summary({"flags": ["small_n"]})) if "small_n" in note]
+    assert note == f"{note.said} [small_n]" and "_" not in note.said
 
 
 def test_accuracy_is_that_of_the_most_examples(summary):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ice_eval.report import ShownExample
+    from ice_eval.report.figures.figure import Chart
 
 
 class Run:
@@ -71,6 +72,16 @@ class Run:
 
         chosen = {"attribution": attribution, "operator": operator, "direction": direction, "k": k, "null": null}
         return ShownExample(view_example(self.folder, str(example_id), **chosen))  # type: ignore[arg-type]
+
+    def plot(self) -> "Chart":
+        """Return the win rates of all methods with their intervals, ranked, as an altair chart.
+
+        Raises:
+            ConfigError: The run has no explanation.
+        """
+        from ice_eval.report.figures import ranked
+
+        return ranked(self.folder).plot()
 
     def compare(self, other: "Run | str | Path", *, by_id: bool = False) -> "pd.DataFrame":
         """Return the changes from this run to another: a row per configuration that both have, as `ice compare`.

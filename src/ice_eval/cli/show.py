@@ -1,27 +1,38 @@
 """`ice show`."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from ice_eval.cli._options import Json
-from ice_eval.cli._output import console, print_json, print_line
+from ice_eval.cli._output import console, print_json, print_line, print_tables
 
 if TYPE_CHECKING:
-    from ice_eval.results import ExampleView, LedgerRow
+    from ice_eval.results import Configuration, ExampleView, InputRow, LedgerRow, RunFolder
+
+_LINES = 40
+"""Lines of a screen, where the output is no terminal."""
+_WORDS = 60
+"""Characters of a text that a list shows."""
 
 
 def show(
     folder: Annotated[Path, Argument(help="Run folder.")],
-    example: Annotated[str, Option(help="Id of the example; without an id of its own, its row, counted from 0.")],
+    example: Annotated[
+        str | None,
+        Option(
+            help="Id of the example; without an id of its own, its row, counted from 0. Without it, all are listed."
+        ),
+    ] = None,
     attribution: Annotated[str | None, Option(help="This attribution only.")] = None,
     operator: Annotated[str | None, Option(help="This operator only.")] = None,
     rows: Annotated[int, Option(help="Random rows to show per operator; -1 for all.")] = 3,
     as_json: Json = False,
 ) -> None:
-    """Show one example: its text with each attribution, where its rationales lie in their nulls, and what was scored.
+    """List the examples of a run, or show one: its text with each attribution, its rationales in their nulls, its rows.
 
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
     is in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
@@ -29,6 +40,9 @@ def show(
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 
+    if example is None:
+        _list(RunFolder.existing(folder), attribution=attribution, operator=operator, as_json=as_json)
+        return
     view = view_example(RunFolder.existing(folder), example, attribution=attribution, operator=operator)
     if as_json:
         print_json(_content(view))
@@ -37,6 +51,66 @@ def show(
     has_colour = out.color_system is not None and not out.no_color
     for line in example_lines(view, n_random=rows, colour=has_colour):
         print_line(line, indent=4, out=out)
+
+
+def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None, as_json: bool) -> None:
+    """Print a line for every example, at most one screen of them, and how to choose one."""
+    from ice_eval.results.outcomes import ALL
+    from ice_eval.results.view import chosen_configurations
+    from ice_eval.table import Column, columns, table_of
+
+    folder.require_complete()
+    cells = chosen_configurations(folder, attribution=attribution, operator=operator)
+    names = [cell.operator for cell in cells]
+    shown = ALL if ALL in names else names[0] if names else ""
+    place: dict[str, Configuration] = {}
+    for cell in cells:
+        if cell.operator == shown:
+            place.setdefault(cell.attribution, cell)
+    rates: dict[str, dict[str, float | None]] = {}
+    for line in folder.examples():
+        if line.configuration == place.get(line.attribution):
+            rates.setdefault(line.example_id, {})[line.attribution] = None if line.error else line.win_rate
+    labels = folder.manifest().labels
+    rows = [row for part in folder.parts() for row in folder.inputs(part)]
+    lines = [
+        {"example_id": row.example_id, **_beginning(row, labels), "win_rates": rates.get(row.example_id, {})}
+        for row in rows
+    ]
+    if as_json:
+        print_json(lines)
+        return
+    out = console()
+    most = max((out.size.height if out.is_terminal else _LINES) - 8, 5)
+    found = [Column(name, name, "percent", get=partial(_rate, name=name)) for name in place]
+    about = columns("text", example_id="example", prediction="prediction")
+    table = table_of(
+        f"Examples of {folder.path}{place and f', win rates under {shown}'}",
+        [line | {"text": line["text"][:_WORDS]} for line in lines[:most]],
+        [*about, *found, Column("text", "text", "text")],
+    )
+    left = f"{len(lines) - most} more examples are not shown; `--json` has all." if len(lines) > most else ""
+    print_tables(
+        [table], [*filter(None, [left]), f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
+    )
+
+
+def _rate(line: dict[str, Any], *, name: str) -> float | None:
+    rate: float | None = line["win_rates"].get(name)
+    return rate
+
+
+def _beginning(row: "InputRow", labels: tuple[str, ...]) -> dict[str, Any]:
+    """Return the prediction and the text of an example on one line."""
+    from ice_eval.results.chains import LABELS
+    from ice_eval.results.view import ANSWER, CLAIM, is_open
+
+    fields = dict(row.fields)
+    said = None if row.target is None or is_open(labels) else labels[row.target]
+    if labels == LABELS:
+        said = fields.get(ANSWER)
+    text = fields.get(CLAIM) or " / ".join(fields.values())
+    return {"prediction": row.skip_reason and "skipped" or said, "text": " ".join(text.split())}
 
 
 def _content(view: "ExampleView") -> dict[str, Any]:

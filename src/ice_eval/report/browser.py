@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
 from ice_eval.files import as_text
@@ -19,22 +20,29 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder
 from ice_eval.results.agreements import disagreements
 from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
-from ice_eval.results.ledger import Ledger, LedgerRow
+from ice_eval.results.ledger import Ledger
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.summary import COMPARED, configurations, names_of
-from ice_eval.results.view import CLAIM, is_open, passages_of, set_of, shown_text
+from ice_eval.results.summary import COMPARED, CONTROL, configurations, names_of
+from ice_eval.results.view import is_open
+from ice_eval.stats import CHANCE
 
 Record = dict[str, Any]
 
-BUDGET = 3_600_000
-"""Size limit of the examples of a page in bytes; with the figures' library the page then stays below 5 MB."""
+BUDGET = 6_000_000
+"""Size limit of the examples of a page in bytes; with the figures' library the page then stays below 8 MB."""
 COLUMNS = (
-    "win_rate", "ties", "p", "p_lower", "effect_size", "score", "disagree", "rationale", "null", "text", "random",
+    "win_rate", "ties", "p", "p_lower", "effect_size", "score", "disagree", "rationale", "null", "sets", "text",
+    "random",
 )  # fmt: skip
-"""Fields of a cell, in this order. The last four are indices into the example's own lists."""
+"""Fields of a cell, in this order. The last five are indices into the example's own lists."""
 N_RANDOM_TEXTS = 2
 LONGEST_TEXT = 600
-"""Longest counterfactual shown, in characters; `ice show` prints the rest."""
+"""Longest text of a row shown, in characters; `ice show` prints the rest."""
+SIX_BITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+"""A set of units is written as characters that stand for six units each, the first unit the lowest bit."""
+_CHARACTERS = np.frombuffer(SIX_BITS.encode(), np.uint8)
+USUAL_UNITS = (6, 30)
+"""Numbers of units that fit on a screen and leave enough sets to compare with."""
 
 
 def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Record:
@@ -61,35 +69,39 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
         "configurations": [cell._asdict() for cell, _ in configurations(config)],
         "strict": PROTOCOLS[config.protocol].strict,
         "total": manifest.data.examples,
-        "examples": _examples(folder, budget=budget),
+        **_examples(folder, budget=budget),
     }
 
 
-def _examples(folder: RunFolder, *, budget: int) -> list[Record]:
-    """Return the examples of a run that fit; where not all fit, they are read twice, to hold only the chosen ones."""
+def _examples(folder: RunFolder, *, budget: int) -> Record:
+    """Return the examples of a run that fit, and the id of the one that the page opens with."""
+    # Where not all fit, they are read twice, to hold only the chosen ones.
     kept, sketches, total = list[Record](), list[Sketch](), 0
     for record, ranks in example_records(folder):
         sketches.append((len(script_json(record).encode()), ranks))
         total += sketches[-1][0]
         if total <= budget:
             kept.append(record)
+    places = list(range(len(sketches))) if total <= budget else within(sketches, budget=budget)
     if total > budget:
-        kept = [record for record, _ in example_records(folder, only=set(within(sketches, budget=budget)))]
-    return kept
+        kept = [record for record, _ in example_records(folder, only=set(places))]
+    ranked = [sketches[place][1][-1] for place in places]
+    return {"opens": kept[ranked.index(min(ranked))]["id"] if kept else None, "examples": kept}
 
 
-Ranks = tuple[float, float, float]
-"""Ranks by which an example is chosen, smaller first: skipped, beaten by random sets, disagreement of operators."""
+Ranks = tuple[float, float, float, float]
+"""Ranks by which an example is chosen, smaller first: skipped, beaten by random sets, disagreement of operators, and
+how telling it is."""
 Sketch = tuple[int, Ranks]
 """Size of an example in the page, in bytes (a text full of "<" needs six times its length there), and its ranks."""
 
 
 def within(sketches: Sequence[Sketch], *, budget: int) -> list[int]:
     """Return the indices of the examples that fit the budget, in the order of the data."""
-    # Where not all fit they are taken in turn from four queues: the first in the data, the examples that were skipped,
-    # those with the lowest win rate, and those with the largest gap between operators.
+    # Where not all fit they are taken in turn from five queues: the first in the data, the examples that were skipped,
+    # those with the lowest win rate, those with the largest gap between operators, and the most telling ones.
     numbers = range(len(sketches))
-    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i][1][q]) for q in range(3))]  # type: ignore[misc]
+    queues = [list(numbers), *(sorted(numbers, key=lambda i, q=q: sketches[i][1][q]) for q in range(4))]  # type: ignore[misc]
     kept = list[int]()
     for index in dict.fromkeys(itertools.chain.from_iterable(zip(*queues, strict=True))):
         budget -= sketches[index][0]
@@ -121,17 +133,43 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
             if of_chains:
                 own = ledger.records(np.flatnonzero(ledger.head["example"] == index))
                 record["chain"] = chain_record(inputs[index], own, config)
-            yield record, _ranks(outcomes[index])
+            yield record, _ranks(inputs[index], outcomes[index])
 
 
-def _ranks(outcomes: Sequence[ExampleOutcome]) -> Ranks:
+def _ranks(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> Ranks:
     rates = [line.win_rate for line in outcomes if line.error is None]
     groups: dict[Configuration, list[float]] = {}
     for line in outcomes:
         if line.error is None and line.operator != ALL:
             groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
     gap = max((max(found) - min(found) for found in groups.values()), default=0.0)
-    return (float(bool(rates)), min(rates, default=1.0), -gap)
+    return (float(bool(rates)), min(rates, default=1.0), -gap, telling(example, outcomes))
+
+
+def telling(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> float:
+    """Return a rank of how clearly an example shows what a run tests; the page opens with the smallest.
+
+    An example with fewer flaws comes first: skipped or without a number, a wrong prediction, a weak or negative signal,
+    a text that was cut off, and less than 6 or more than 30 units are one each. Among equals, the method that is
+    furthest ahead of the control under every operator decides: the largest `min over operators of (win rate of the
+    method - win rate of the control)`, in the first direction, null and size; without a control, 50 % takes its place.
+    """
+    known = [line for line in outcomes if line.operator != ALL]
+    first = {line.attribution: line.configuration._replace(operator="") for line in reversed(known)}
+    found = [line for line in known if line.configuration._replace(operator="") == first[line.attribution]]
+    rates = {(line.attribution, line.operator): line.win_rate for line in found if line.error is None}
+    ahead: dict[str, float] = {}
+    for (name, operator), rate in rates.items():
+        if name != CONTROL:
+            ahead[name] = min(ahead.get(name, 1.0), rate - rates.get((CONTROL, operator), CHANCE))
+    flaws = (
+        example.skip_reason is not None or len(rates) < len(found),
+        example.gold is not None and example.gold != example.target,
+        any(flag in line.flags for line in found if line.error is None for flag in ("weak_signal", "negative_signal")),
+        example.truncated,
+        not USUAL_UNITS[0] <= len(example.spans) <= USUAL_UNITS[1],
+    )
+    return 3.0 * sum(flaws) - max(ahead.values(), default=-1.0)
 
 
 class _Indexed(dict[Any, int]):
@@ -152,27 +190,38 @@ def example_record(
     of_claims: bool = False,
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
-    drawn = (lambda score: round(1000 * float(score))) if of_claims else scaled
-    text_of = _set_text if CLAIM in example.fields else shown_text
+    largest = np.inf if of_claims else LARGEST_LOG_ODDS
+
+    def drawn(scores: Any) -> Any:
+        return scaled(scores, largest=largest)
 
     def measured(score: float) -> int:
-        return drawn(score if of_claims else logit(score))
+        return int(drawn(score if of_claims else logit(score)))
 
     first = next((line for line in outcomes if line.error is None), None)
-    texts, nulls, rationales = _Indexed(), _Indexed(), _Indexed()
+    texts, nulls, rationales, sets = _Indexed(), _Indexed(), _Indexed(), _Indexed()
+    places: dict[bytes, tuple[int, int]] = {}
 
     def cell(line: ExampleOutcome, disagree: bool) -> list[Any]:
         numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
         effect = None if line.effect_size is None else round(line.effect_size, 2)
         rationale = rationales.place(tuple(line.rationale))
         if line.operator == ALL:  # the operators are shown side by side, each with its own rows
-            return [*numbers, effect, measured(line.score), int(disagree), rationale, None, None, []]
+            return [*numbers, effect, measured(line.score), int(disagree), rationale, None, None, None, []]
         found = compared[line.configuration]
-        values, rows = found.log_odds[place], found.null_rows[place, : min(N_RANDOM_TEXTS, line.m)]
-        null = nulls.place(tuple(drawn(value) for value in values[1 : 1 + line.m]))
-        records = ledger.records(np.array([found.rationale[place], *rows]))
-        text, *random = (texts.place(shortened(text_of(example, row), LONGEST_TEXT)) for row in records)
-        return [*numbers, effect, drawn(values[0]), int(disagree), rationale, null, text, random]
+        values, rows = found.log_odds[place], found.null_rows[place, : line.m]
+        known = rows.tobytes()
+        if known not in places:  # attributions share the null, unless it leaves one of their rationales out
+            gaps = np.flatnonzero(found.sets[place, : line.m] != np.arange(line.m))
+            chosen = in_six_bits(ledger.masks(rows, len(example.spans)) ^ (line.direction == "necessity"))
+            drawn_values = tuple(drawn(values[1 : 1 + line.m]).tolist())
+            places[known] = nulls.place(drawn_values), sets.place((int(gaps[0]) if len(gaps) else -1, chosen))
+        null, order = places[known]
+        # Units and fills say what a row shows, unless it is a reply or has words of its own.
+        said = [found.rationale[place], *rows[:N_RANDOM_TEXTS]] if ledger.texts else []
+        own = [ledger.texts.get(int(row)) for row in said]
+        text, *random = [None if each is None else texts.place(shortened(each, LONGEST_TEXT)) for each in own] or [None]
+        return [*numbers, effect, int(drawn(values[0])), int(disagree), rationale, null, order, text, random]
 
     cells = [
         cell(line, disagree) if line.error is None else line.error
@@ -196,14 +245,30 @@ def example_record(
         },
         "texts": list(texts),
         "nulls": list(map(list, nulls)),
+        # The number that the null leaves out of the order of draws, -1 for none, and its sets end to end.
+        "sets": list(map(list, sets)),
+        "size": len(example.spans),
+        "fills": _fills(example),
         "rationales": list(map(list, rationales)),
         "cells": cells,
     }
 
 
-def _set_text(example: InputRow, row: LedgerRow) -> str:
-    """Return the passages of a row's set, kept or removed: all that a row shows would hide them."""
-    return "\n".join(f"[{passage.name}] {passage.text}" for passage in passages_of(example, set_of(example, row)))
+def in_six_bits(masks: NDArray[np.bool_]) -> str:
+    """Return sets of units, (sets, units), end to end with a character for every six units of each; see `SIX_BITS`."""
+    padded = np.zeros((len(masks), -(-masks.shape[1] // 6) * 6), dtype=np.int64)
+    padded[:, : masks.shape[1]] = masks
+    text: bytes = _CHARACTERS[padded.reshape(-1, 6) @ (1 << np.arange(6))].tobytes()
+    return text.decode()
+
+
+def _fills(example: InputRow) -> dict[str, list[str]]:
+    """Return the words that operators write, each draw as one text with a tab between units; one word if all agree."""
+    found: dict[str, list[str]] = {}
+    for fill in sorted(example.fills, key=lambda each: (each.operator, each.draw)):
+        words = [" ".join(word.split()) for word in fill.texts]
+        found.setdefault(fill.operator, []).append(words[0] if len(set(words)) == 1 else "\t".join(words))
+    return found
 
 
 def _field(name: str, text: str, example: InputRow) -> Record:
@@ -217,9 +282,9 @@ def _field(name: str, text: str, example: InputRow) -> Record:
     }
 
 
-def scaled(log_odds: float) -> int:
+def scaled(scores: ArrayLike, *, largest: float = LARGEST_LOG_ODDS) -> NDArray[np.int64]:
     """Return thousandths: four digits are enough to draw, and take half the space of a fraction."""
-    return round(1000 * float(min(max(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)))
+    return np.rint(1000 * np.clip(np.asarray(scores, dtype=np.float64), -largest, largest)).astype(np.int64)
 
 
 # Inside <script> a browser looks for "</script" and "<!--" only, but escaping these five costs next to nothing and

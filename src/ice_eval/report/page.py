@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup, escape
@@ -36,12 +36,15 @@ from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
 from ice_eval.table import interval, percent, written
 
+if TYPE_CHECKING:
+    from ice_eval.report.figures.figure import Chart
+
 OF_CHAINS = "chain-"
 """Prefix of the names of figures of chains, which have their own section."""
 RANKED = ("win-rate-heatmap", "operator-comparison", "operator-bars")
 """Figures whose numbers the page opens with."""
 _PAGE = ("elements.js", "theme.js", "tools.js", "tables.js")
-_BROWSER = ("histogram.js", "chain.js", "browser.js")
+_BROWSER = ("words.js", "nulls.js", "image.js", "chain.js", "browser.js")
 _FIGURES = ("elements.js", "tools.js", "figures.js")
 """Parts of one script each, since a page cannot import."""
 
@@ -330,6 +333,16 @@ class ShownExample:
 
     def __repr__(self) -> str:
         return "\n".join(harmless(line).plain for line in example_lines(self.view))
+
+    def plot(self) -> "Chart":
+        """Return the random sets under each operator on a common axis with the rationales marked, as an altair chart.
+
+        Raises:
+            ConfigError: The example has no scores.
+        """
+        from ice_eval.report.figures import example_nulls
+
+        return example_nulls(self.view).plot()
 
     def _repr_html_(self) -> str:
         view, example = self.view, self.view.example

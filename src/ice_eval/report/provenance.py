@@ -51,7 +51,7 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
         ("weights", f"fingerprint {identity['weights']}"),
         *([] if manifest.server is None else [("server", _server(manifest.server))]),
         ("data", f"{manifest.data.origin}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
-        *([("worked examples", "\n\n".join(manifest.worked))] if manifest.worked else []),
+        *_worked(manifest),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
         scored,
         ("methods", _methods(manifest)),
@@ -74,6 +74,7 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
         *((name, _plain(value)) for name, value in who if value),
         ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
         ("prompt for the answer", manifest.prompt),
+        *_worked(manifest),
         ("methods", _methods(manifest)),
         ("random sets", f"m = {config.m} of each size, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
@@ -81,6 +82,11 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
         ("replies to rows", _counts(about.rows_read)),
         ("cost", f"{about.n_charged:,} requests, {read:,} tokens read, {written:,} written"),
     ]
+
+
+def _worked(manifest: Manifest) -> list[tuple[str, str]]:
+    """Return the worked examples before the question, where the prompt has some."""
+    return [("worked examples", "\n\n".join(manifest.worked))] if manifest.worked else []
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -61,6 +61,26 @@ SCOPE = (
     "The verdict speaks of this model, these examples and these operators. It does not say that the model is right, "
     "fair or safe, nor that people would find the explanation convincing."
 )
+
+
+class Note(str):
+    """A sentence about a run. As a string it has all; a page links the examples and leaves out the name of a flag."""
+
+    said: str
+    """The sentence, up to the examples that it names."""
+    examples: tuple[str, ...]
+    rest: str
+    attribution: str
+    """The attribution that the examples are about; empty for none."""
+
+    def __new__(
+        cls, said: str, *, examples: Sequence[str] = (), rest: str = "", attribution: str = "", flag: str = ""
+    ) -> "Note":
+        note = super().__new__(cls, said + ", ".join(examples) + rest + (f" [{flag}]" if flag else ""))
+        note.said, note.examples, note.rest, note.attribution = said, tuple(examples), rest, attribution
+        return note
+
+
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 _ENOUGH_FOR_KAPPA = 8
 """Fewest configurations for which the agreement of operators is reported."""
@@ -244,17 +264,18 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
             named.setdefault((line.attribution, null, " and ".join(line.operators)), []).append(line.disagree)
     for (attribution, null, operators), ranked in named.items():
         by_rank = [each for same in itertools.zip_longest(*ranked) for each in same if each is not None]
-        examples = ", ".join(list(dict.fromkeys(by_rank))[:_NAMED])
-        yield (
-            f"{attribution}{null}: {operators} disagree most about the examples {examples}; "
-            "`ice show` prints what the model saw of them."
+        yield Note(
+            f"{attribution}{null}: {operators} disagree most about the examples ",
+            examples=list(dict.fromkeys(by_rank))[:_NAMED],
+            rest="; `ice show` prints what the model saw of them.",
+            attribution=attribution,
         )
 
 
-def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> str:
+def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> Note:
     """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
-    said = meanings.get(flag, "")
-    return f"{where}: {said} [{flag}]" if where else f"{said[:1].upper()}{said[1:]} [{flag}]".lstrip()
+    said = meanings.get(flag, flag.replace("_", " "))
+    return Note(f"{where}: {said}" if where else f"{said[:1].upper()}{said[1:]}", flag=flag)
 
 
 def plan_notes(plan: Plan) -> list[str]:

@@ -266,7 +266,7 @@ class RunFolder:
         try:
             # Arrow takes no path that is not text; Python opens any.
             with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-                for batch in file.iter_batches(batch_size=_LINES_AT_ONCE):
+                for batch in file.iter_batches(batch_size=_LINES_AT_ONCE, use_threads=False):
                     table = pa.Table.from_batches([batch]).select(OUTCOMES.names)
                     yield from outcome_lines(table if table.schema.equals(OUTCOMES) else table.cast(OUTCOMES))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:

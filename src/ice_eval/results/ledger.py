@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,8 +180,20 @@ class Ledger:
 
     def records(self, rows: Ids | None = None) -> list[LedgerRow]:
         """Return all or some rows as records."""
-        ends, chosen = np.cumsum(self.n_kept), np.arange(len(self)) if rows is None else rows
-        return [self._record(row, int(ends[row]) if len(ends) else 0) for row in chosen.tolist()]
+        chosen = np.arange(len(self)) if rows is None else rows
+        return [self._record(row, int(self._ends[row]) if len(self._ends) else 0) for row in chosen.tolist()]
+
+    def masks(self, rows: Ids, n_units: int) -> NDArray[np.bool_]:
+        """Return the units that some rows of one example keep, (rows, units)."""
+        counts, found = self.n_kept[rows], np.zeros((len(rows), n_units), dtype=np.bool_)
+        starts = np.repeat(self._ends[rows] - np.cumsum(counts), counts)
+        found[np.repeat(np.arange(len(rows)), counts), self.kept[starts + np.arange(counts.sum())]] = True
+        return found
+
+    @cached_property
+    def _ends(self) -> Ids:
+        """(rows,): where the units of each row end in `kept`."""
+        return np.cumsum(self.n_kept)
 
     def _record(self, row: int, end: int) -> LedgerRow:
         head, numbers = self.head[row], dict[str, Any]()

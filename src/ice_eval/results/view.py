@@ -1,6 +1,6 @@
 """All data of one example, for display."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from ice_eval.results.comparisons import Reading, ScoredExamples
 from ice_eval.results.examples import Examples, InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import LedgerRow
-from ice_eval.results.records import ClaimLine, Configuration, ExampleOutcome, RunSettings
+from ice_eval.results.records import ClaimLine, Configuration, ExampleOutcome
 from ice_eval.results.summary import configurations, names_of
 from ice_eval.words import runs_on
 
@@ -103,7 +103,7 @@ def view_example(
     manifest = folder.manifest()
     config = manifest.config
     chosen = {"attribution": attribution, "operator": operator, "direction": direction, "k": k, "null": null}
-    cells = _chosen(folder, config, {name: value for name, value in chosen.items() if value is not None})
+    cells = set(chosen_configurations(folder, **chosen))
     example, part = _find(folder, example_id)
     ledger = folder.ledger(part, names_of(config, (example_id,)), inputs=True)
     ledger = ledger.take(np.flatnonzero(ledger.head["example"] == 0))
@@ -191,8 +191,14 @@ def _field_text(
     return shown.strip()
 
 
-def _chosen(folder: RunFolder, config: RunSettings, wanted: Mapping[str, object]) -> set[Configuration]:
-    cells = [cell for cell, _ in configurations(config)]
+def chosen_configurations(folder: RunFolder, **chosen: object) -> list[Configuration]:
+    """Return the configurations of a run with these values; None chooses all.
+
+    Raises:
+        ConfigError: The run has no such value.
+    """
+    cells = [cell for cell, _ in configurations(folder.manifest().config)]
+    wanted = {name: value for name, value in chosen.items() if value is not None}
     for name, value in wanted.items():
         # A rationale that sets its own size has no k: it is selected by its attribution.
         known = [each for each in dict.fromkeys(getattr(cell, name) for cell in cells) if each is not None]
@@ -200,7 +206,7 @@ def _chosen(folder: RunFolder, config: RunSettings, wanted: Mapping[str, object]
             names = [str(each) for each in known]
             meant = did_you_mean(value, names) if isinstance(value, str) else "."
             raise ConfigError(f"{folder.path} has no {name} '{value}'{meant} It has {', '.join(names)}.")
-    return {cell for cell in cells if all(getattr(cell, name) == value for name, value in wanted.items())}
+    return [cell for cell in cells if all(getattr(cell, name) == value for name, value in wanted.items())]
 
 
 def _find(folder: RunFolder, example_id: str) -> tuple[InputRow, int]:

@@ -10,11 +10,15 @@ import numpy as np
 
 from ice_eval.analysis.examples import Values, quantiles, shares, shares_by_chance
 from ice_eval.analysis.measures.plausibility import HUMAN, iou, marks_of, tells_units_apart
+from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
+from ice_eval.report.chain_view import is_chain
+from ice_eval.report.example import LARGEST_LOG_ODDS
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import UNIT, Figure
 from ice_eval.report.figures.tables import Plausibility, plausibility_scatter
-from ice_eval.results import ExampleOutcome, RunFolder, SummaryLine
+from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, RunFolder, SummaryLine
+from ice_eval.results.ledger import logit
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine
 from ice_eval.stats import CHANCE
@@ -191,6 +195,82 @@ def p_values(examples: PlottedExamples) -> Figure:
         "it; ties push p-values up. No bin says which examples are significant after correction."
     )
     return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
+
+
+_TICKS = [0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999]
+"""Probabilities that a scale of log-odds names."""
+
+
+def example_nulls(view: ExampleView) -> Figure:
+    """Draw the random sets of one example under each operator on a common axis, and the rationale of every method.
+
+    Of several directions, sizes and nulls, the first of each method is drawn.
+
+    Raises:
+        ConfigError: The example has no scores under these configurations.
+    """
+    rows, about = _null_rows(view), f"Example {view.example.example_id}"
+    if not rows:
+        raise ConfigError(f"example '{view.example.example_id}' has no scores to draw.")
+    numbers = [row[name] for row in rows for name in ("score", "null") if row[name] is not None]
+    margin = 0.05 * (max(numbers) - min(numbers)) or 1.0
+    scale = alt.Scale(domain=[min(numbers) - margin, max(numbers) + margin], nice=False, zero=False)
+    axis = {**_score_axis(view), "scale": scale}
+    methods = [row for row in rows if row["score"] is not None]
+    base = alt.Chart().encode(y=alt.Y("operator:N", title=None, sort=parts.distinct(rows, "operator")))
+    ticks = base.mark_tick(thickness=2, opacity=0.45, height=26).encode(
+        x=alt.X("null:Q", **axis), tooltip=parts.tooltips(("set:Q", "random set"), ("null:Q", "score", ".3f"))
+    )
+    rates = (("win_rate:Q", "win rate", ".1%"), ("p:Q", "p-value", ".3f"))
+    marks = base.mark_point(**parts.DOT, size=130, stroke="#ffffff").encode(
+        x=alt.X("score:Q", **axis),
+        color=parts.colours(methods, "attribution"),
+        shape=parts.shapes(methods, "attribution"),
+        tooltip=parts.tooltips("attribution:N", "operator:N", *rates),
+    )
+    chart = parts.panels([ticks, marks], rows, width=480, height=alt.Step(48))
+    line = next(each.line for each in view.compared if each.scores is not None)
+    better = "right" if line.direction == "sufficiency" else "left"
+    caption = (
+        f"Ticks are random sets of the same size, points the rationales of the methods; further {better} is better."
+    )
+    size = "own size" if line.k is None else f"k = {share(line.k)}"
+    return Figure("example-nulls", f"{about} ({size}, {line.direction})", caption, chart)
+
+
+def _null_rows(view: ExampleView) -> list[dict[str, Any]]:
+    """Return a row for the rationale of every method under every operator, and one for each set of the first's null."""
+    rows, found = list[dict[str, Any]](), dict[Cell, ComparedOutcome]()
+    for each in view.compared:
+        if each.scores is not None and each.line.operator != ALL:
+            found.setdefault((each.line.attribution, each.line.operator), each)
+    nothing = dict.fromkeys(("attribution", "score", "null", "set", "win_rate", "p"))
+    drawn = set[str]()
+    for (name, operator), each in found.items():
+        assert each.scores is not None, "those without were left out"
+        values = np.append(each.scores.rationale, each.scores.null)
+        if is_chain(view):
+            values = np.sign(values)
+        own, *null = np.clip(values, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS).tolist()
+        here = {"row": "", "column": "", "operator": operator, **nothing}
+        numbers = {"score": own, "win_rate": each.line.win_rate, "p": each.line.p_value}
+        rows.append({**here, **numbers, "attribution": name})
+        for number, score in zip(each.scores.sets, null, strict=True) if operator not in drawn else ():
+            rows.append({**here, "set": number + 1, "null": score})
+        drawn.add(operator)
+    return rows
+
+
+def _score_axis(view: ExampleView) -> dict[str, Any]:
+    """Return title and axis of the scores of an example: log-odds named as probabilities, or what they are."""
+    if is_chain(view):
+        said = "datum.value > 0 ? 'the same answer' : datum.value < 0 ? 'another answer' : 'cannot be read'"
+        return {"title": "answer", "axis": alt.Axis(labelExpr=said, values=[-1, 0, 1], grid=False)}
+    if view.is_open:
+        return {"title": "log-probability per token", "axis": alt.Axis(grid=False)}
+    named_ = "format(100 / (1 + exp(-datum.value)), '.4~g') + ' %'"
+    values = [round(float(value), 4) for value in logit(np.array(_TICKS))]
+    return {"title": f"probability of {view.target}", "axis": alt.Axis(labelExpr=named_, values=values, grid=False)}
 
 
 def plausibility(examples: PlottedExamples) -> Figure | None:

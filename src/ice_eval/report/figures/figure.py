@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import altair as alt
 
@@ -41,6 +41,12 @@ class Figure:
     caption: str
     chart: Chart
     """Chart without colours of text and lines: the theme sets them, so that the same chart fits a dark page."""
+
+    def plot(self) -> Chart:
+        """Return the chart with the colours of a light page, for notebooks."""
+        spec = {**self.spec(), "title": self.title}
+        kind = alt.LayerChart if "layer" in spec else alt.FacetChart if "facet" in spec else alt.Chart
+        return cast(Chart, cast(Any, kind).from_dict(spec))
 
     def spec(self, theme_name: Theme = "light") -> dict[str, Any]:
         """Return the Vega-Lite specification, checked against its schema."""

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 
+from ice_eval.errors import ConfigError
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.colours import UNKNOWN_COLOUR, verdict_of, word_of_line
+from ice_eval.report.conclusion import conclude
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
 from ice_eval.report.figures.examples import PlottedExamples, distribution, effects, named, p_values, plausibility
@@ -170,6 +172,40 @@ def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]],
 
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+.3~g')"
 _CROSSES = {"yes": "#b5400e", "unclear": "#a87c00", "no": "#16857a"}
+
+
+def ranked(folder: RunFolder) -> Figure:
+    """Draw the win rates of all methods of a run in its first setting, the best first and the control last, in grey.
+
+    Raises:
+        ConfigError: The run has no explanation.
+    """
+    found = conclude(folder.summary(), folder.manifest()).first
+    if found is None:
+        raise ConfigError(f"{folder.path} has no explanation, so no methods to rank.")
+    rows = [
+        {
+            "subject": method.attribution, "operator": line.operator, "win_rate": line.win_rate,
+            "control": method.is_control, "n": line.n, **parts.ends(line.win_rate_ci),
+        }
+        for method in found.methods for line in method.lines if line.win_rate is not None
+    ]  # fmt: skip
+    if not rows:
+        raise ConfigError(f"{folder.path}: no example could be evaluated.")
+    scale = parts.rate_scale(rows)
+    shown = ("subject:N", "operator:N", ("win_rate:Q", "win rate", ".1%"), *parts.end_tooltips(".1%"), "n:Q")
+    base = parts.subjects(rows, "operator", scale, parts.tooltips(*shown))
+    coloured = base.encode(color=alt.condition("datum.control", alt.value(UNKNOWN_COLOUR), parts.colours(rows)))
+    layers = [
+        *parts.chance_and_threshold("x", scale),
+        parts.low_to_high(coloured.mark_rule(strokeWidth=3), "x", scale),
+        coloured.mark_point(**parts.DOT, size=90).encode(shape=parts.shapes(rows)),
+    ]
+    drawn = parts.panels(layers, [{"row": "", "column": "", **row} for row in rows], width=480, height=alt.Step(22))
+    caption = (
+        "Mean win rate of every method with its 95 % interval; lines at 50 % (chance) and 55 %; the control in grey."
+    )
+    return Figure("ranked", f"Win rates ({found.name})", caption, drawn)
 
 
 def _agreement(runs: _Runs) -> Figure | None:

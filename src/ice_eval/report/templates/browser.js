@@ -1,11 +1,11 @@
 // The example browser. Whatever comes from the data reaches the page through textContent only.
-// It is one script with elements.js, histogram.js and chain.js, which stand before it.
+// It is one script with elements.js, words.js, nulls.js, image.js and chain.js, which stand before it.
 
 const data = JSON.parse(document.getElementById("browser-data").textContent);
 const PAGE = 50;
 const byId = (id) => document.getElementById(id);
 const controls = byId("controls").elements;
-const state = { run: 0, example: null, page: 0, found: [] };
+const state = { run: 0, example: null, page: 0, found: [], own: [] };
 
 // --- what is asked ----------------------------------------------------------------------------------------------
 
@@ -62,8 +62,8 @@ function cellOf(example, place = placeOf()) {
 const ofChains = () => run().chains;
 // Of cited answers: examples are claims, units are passages, and a score is a log-probability per token.
 const ofClaims = () => run().claims;
-const shownScore = (thousandths) => (ofClaims() ? decimal(thousandths) : chance(thousandths));
-const scoreName = () => (ofClaims() ? "log-probability per token" : "score of the label");
+const shownScore = (thousandths) => (ofChains() ? replied(thousandths) : ofClaims() ? decimal(thousandths) : chance(thousandths));
+const scoreName = () => (ofChains() ? "answer" : ofClaims() ? "log-probability per token" : "score of the label");
 const chosen = () => (ofChains() ? "chosen steps" : ofClaims() ? "chosen passages" : "rationale");
 const isExplained = () => run().configurations.length > 0;
 
@@ -104,7 +104,7 @@ function search() {
   for (const example of run().examples) {
     const cell = cellOf(example, place);
     if (!keep(example, cell)) continue;
-    if (query && !`${example.id} ${label(example.target)} ${textOf(example)}`.toLowerCase().includes(query)) continue;
+    if (query && !(example.searched ??= `${example.id} ${label(example.target)} ${textOf(example)}`.toLowerCase()).includes(query)) continue;
     items.push({ example, cell });
   }
   const order = ORDERS[controls.sort.value];
@@ -120,6 +120,7 @@ function drawList() {
   state.page = Math.min(Math.max(state.page, 0), pages - 1);
   const start = state.page * PAGE;
   byId("list").replaceChildren(...state.found.slice(start, start + PAGE).map(listed));
+  (byId("list").querySelector("[aria-current]") ?? byId("list").querySelector("button"))?.setAttribute("tabindex", 0);
   const n = state.found.length;
   const one = ofChains() ? "chain" : ofClaims() ? "claim" : "example";
   byId("count").textContent = `${n.toLocaleString("en")} ${one}${n === 1 ? "" : "s"}`;
@@ -142,7 +143,7 @@ function listed({ example, cell }) {
   const what = example.chain ? "steps whose removal changes the answer, of all" : "win rate";
   const button = el(
     "button",
-    { type: "button", "data-id": example.id, "aria-current": example === state.example ? "true" : null },
+    { type: "button", tabindex: -1, "data-id": example.id, "aria-current": example === state.example ? "true" : null },
     el("span", { class: "rate", title: what }, rate),
     el("span", { class: "id" }, example.id),
     el("span", { class: "start", dir: "auto", lang: run().language }, short(text, 160)),
@@ -154,6 +155,7 @@ function listed({ example, cell }) {
 // --- the example -----------------------------------------------------------------------------------------------
 
 function choose(example, { scroll = false } = {}) {
+  if (example !== state.example) state.own = [];
   state.example = example;
   const place = state.found.findIndex((item) => item.example === example);
   if (place >= 0) state.page = Math.floor(place / PAGE);
@@ -163,12 +165,23 @@ function choose(example, { scroll = false } = {}) {
   const current = byId("list").querySelector("[aria-current]");
   if (inList) current?.focus(); // the entry that had the focus is gone: the list is new
   current?.scrollIntoView({ block: "nearest" });
-  if (example) history.replaceState(null, "", link(example));
+  remember();
   if (scroll) byId("examples").scrollIntoView();
 }
 
+function remember() {
+  history.replaceState(null, "", link(state.example));
+}
+
+// The whole view: what is as at the start is left out.
+const VIEW = [...SELECTORS, "filter", "sort"];
+
 function link(example) {
-  const parts = { example: example.id, ...(data.runs.length > 1 ? { run: state.run } : {}) };
+  const parts = example ? { example: example.id } : {};
+  if (data.runs.length > 1) parts.run = state.run;
+  for (const name of VIEW) if (controls[name].selectedIndex > 0) parts[name] = controls[name].value;
+  if (controls.query.value) parts.query = controls.query.value;
+  if (state.own.length && example === state.example) parts.set = state.own.join(".");
   return `#${new URLSearchParams(parts)}`;
 }
 
@@ -180,26 +193,29 @@ function drawExample() {
     return;
   }
   const cell = cellOf(example);
-  if (ofChains()) {
-    box.replaceChildren(...chainParts(example, cell));
-    return;
-  }
+  const told = el("span", { id: "told", role: "status", class: "told" });
+  box.replaceChildren(...[heading(example), told, ...(ofChains() ? chainParts(example, cell) : textParts(example, cell))].filter(Boolean));
+  drawSets(example); // their width is that of the box, known now
+  const picked = box.querySelector(".pick");
+  if (picked) picked.tabIndex = 0;
+  addTools(told, `example ${example.id}`, { "Copy link": copyLink, "Copy image": () => copyImage(example), "Save image": () => saveImage(example) });
+}
+
+const slots = () => [el("div", { id: "own" }), el("div", { id: "stack" }), el("div", { id: "nulls" })];
+
+function textParts(example, cell) {
   const shade = example.skip === null ? [legend(example)] : [];
   const texts = (fields) => fields.map((field) => fieldText(example, field, cell));
-  const numbers =
-    cell.error !== undefined
-      ? [el("p", { class: "missing" }, `No numbers: ${cell.error}.`)]
-      : [strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name)))];
+  const numbers = cell.error !== undefined ? [el("p", { class: "missing" }, `No numbers: ${cell.error}.`)] : [...slots(), wording(example), strongest(example)];
   // Many long passages would push the numbers of a claim out of sight.
   const behind = ofClaims() ? example.fields.filter((field) => field.name === "answer" || field.units.some((unit) => unit >= 0)) : [];
   const before = texts(example.fields.filter((field) => !behind.includes(field)));
-  const parts = behind.length ? [...before, ...numbers, el("h3", {}, "The answer and its passages"), ...shade, ...texts(behind)] : [...shade, ...before, ...numbers];
-  box.replaceChildren(heading(example), facts(example), ...parts);
+  const parts = behind.length ? [...before, ...numbers, el("h4", {}, "The answer and its passages"), ...shade, ...texts(behind)] : [...shade, ...before, ...numbers];
+  return [facts(example), ...parts];
 }
 
 function heading(example) {
-  const anchor = el("a", { href: link(example), title: "link to this example" }, "link");
-  return el("h3", {}, ofChains() ? "Chain " : ofClaims() ? "Claim " : "Example ", el("bdi", {}, example.id), " ", anchor);
+  return el("h3", {}, ofChains() ? "Chain " : ofClaims() ? "Claim " : "Example ", el("bdi", {}, example.id));
 }
 
 const FLAGS = {
@@ -241,21 +257,21 @@ function fieldText(example, field, cell) {
     const unit = field.units[index];
     const value = unit < 0 ? undefined : values?.[unit];
     if (value === undefined) return document.createTextNode(piece);
-    return unitSpan(piece, value, largest, rationale.has(unit));
+    return unitSpan(piece, value, largest, rationale.has(unit), unit);
   });
-  const name = example.fields.length > 1 ? el("h4", {}, field.name) : null;
+  const name = example.fields.length > 1 ? el(ofClaims() && field.units.some((unit) => unit >= 0) ? "h5" : "h4", {}, field.name) : null;
   const human = field.human.length
     ? el("p", { class: "human" }, "Marked by people: ", field.human.map((text) => [el("q", { dir: "auto", lang: run().language }, text), " "]))
     : null;
   return el("div", {}, name, el("p", { class: `text${ofClaims() ? " compact" : ""}`, dir: "auto", lang: run().language }, nodes), human);
 }
 
-function unitSpan(piece, value, largest, inside) {
+function unitSpan(piece, value, largest, inside, unit) {
   const strength = largest > 0 && value !== null ? Math.round((70 * Math.abs(value)) / largest) : 0;
   const side = value < 0 ? "against" : "support";
-  const classes = ["unit", value < 0 ? "against" : "", inside ? "rationale" : ""].filter(Boolean).join(" ");
+  const classes = ["unit", "pick", value < 0 ? "against" : "", inside ? "rationale" : "", state.own.includes(unit) ? "picked" : ""].filter(Boolean).join(" ");
   const title = `${number(value, 3)}${inside ? `, ${ofChains() || ofClaims() ? "chosen" : "in the rationale"}` : ""}`;
-  return el(inside ? "strong" : "span", { class: classes, style: `--${side}: ${strength}%`, title }, piece);
+  return el(inside ? "strong" : "span", { class: classes, style: `--${side}: ${strength}%`, title, ...pickable(unit) }, piece);
 }
 
 const short = (text, most) => (text.length > most ? `${text.slice(0, most)}…` : text);
@@ -279,32 +295,28 @@ function outcome(cell, n) {
   return `${counted} (${percent(cell.ties, cell.ties < 0.01 ? 1 : 0)} tie)`;
 }
 
-function column(example, operator) {
-  const cell = cellOf(example, placeOf(operator));
-  const head = el("h4", {}, `Under ${operator}`);
-  if (cell.error !== undefined) return el("section", {}, head, el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
-  const null_ = example.nulls[cell.null];
-  const keeps = controls.direction.value === "sufficiency";
-  const line =
-    `${outcome(cell, null_.length)}; p = ${cell.p.toFixed(3)}` +
-    `${cell.effect_size === null || ofChains() ? "" : `, effect ${number(cell.effect_size)}`}.`;
-  const row = (index) => (index === null || index === undefined ? null : example.texts[index]);
-  return el(
-    "section",
-    {},
-    head,
-    el("p", { class: "outcome" }, line, cell.disagree === 1 ? el("em", {}, " The operators disagree here.") : null),
-    ofChains() ? tally(null_, keeps) : histogram(null_, cell.score, keeps),
-    el(
-      "dl",
-      { class: "rows" },
-      counterfactual(example, `${chosen()} ${act(keeps)}`, row(cell.text), cell.score, "own"),
-      cell.random.map((text, index) => counterfactual(example, `random ${ofChains() ? "steps" : "set"} ${act(keeps)}`, row(text), null_[index], "")),
-    ),
-  );
+// Replies, and texts of rows with words of their own: units and fills do not say what these show.
+function wording(example) {
+  const found = operators().map((operator) => {
+    const cell = cellOf(example, placeOf(operator));
+    if (cell.error !== undefined || cell.text === null) return null;
+    const row = (index) => (index === null || index === undefined ? null : example.texts[index]);
+    return el(
+      "section",
+      {},
+      el("h5", {}, `Under ${operator}`),
+      el(
+        "dl",
+        { class: "rows" },
+        counterfactual(example, `${chosen()} ${act()}`, row(cell.text), cell.score, "own"),
+        cell.random.map((text, index) => counterfactual(example, `random ${ofChains() ? "steps" : "set"} ${act()}`, row(text), example.nulls[cell.null][index], "")),
+      ),
+    );
+  }).filter(Boolean);
+  return found.length ? el("div", {}, el("h4", {}, ofChains() ? "Replies" : "Texts of rows"), el("div", { class: "operators" }, found)) : null;
 }
 
-const act = (keeps) => (!keeps ? "removed" : ofChains() || ofClaims() ? "alone" : "kept");
+const act = () => (!keeps() ? "removed" : ofChains() || ofClaims() ? "alone" : "kept");
 
 // A text that is written from the right stays so where its first word has become "<unk>".
 const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
@@ -312,7 +324,7 @@ const FROM_RIGHT = /^\P{L}*[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\
 function counterfactual(example, name, text, score, kind) {
   const shown = text === null ? "–" : text.trim() === "" ? "(nothing)" : text.trim();
   const dir = FROM_RIGHT.test(textOf(example)) ? "rtl" : "auto";
-  return [el("dt", { class: kind }, name, " ", el("b", {}, ofChains() ? replied(score) : shownScore(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
+  return [el("dt", { class: kind }, name, " ", el("b", {}, shownScore(score))), el("dd", { class: kind, dir, lang: run().language }, shown)];
 }
 
 // --- moving about -------------------------------------------------------------------------------------------------
@@ -323,7 +335,13 @@ function update({ keep }) {
   search();
   const still = keep && state.found.some((item) => item.example === state.example);
   state.page = 0;
-  choose(still ? state.example : (state.found[0]?.example ?? null));
+  choose(still ? state.example : (begun() ?? null));
+}
+
+// The most telling example where it is among those found and nothing else is asked for; else the first.
+function begun() {
+  const plain = controls.filter.value === "all" && controls.sort.value === "data" && !controls.query.value;
+  return (plain ? state.found.find(({ example }) => example.id === run().opens) : undefined)?.example ?? state.found[0]?.example;
 }
 
 function step(by) {
@@ -361,17 +379,25 @@ function offerChoices() {
 
 function follow() {
   const wanted = new URLSearchParams(location.hash.slice(1));
-  if (!wanted.has("example")) return;
+  if (!["example", "run", "query", "set", ...VIEW].some((name) => wanted.has(name))) return;
   const index = Number(wanted.get("run") ?? 0);
   if (data.runs[index] && index !== state.run) openRun(index);
-  const example = run().examples.find((each) => each.id === wanted.get("example"));
+  for (const name of VIEW) controls[name].selectedIndex = 0;
+  fillSelectors();
+  for (const name of VIEW) {
+    const option = [...controls[name].options].find(({ value, disabled }) => value === wanted.get(name) && !disabled);
+    if (option) controls[name].value = option.value;
+    if (name === "attribution") fillSelectors(); // sizes depend on it
+  }
+  controls.query.value = wanted.get("query") ?? "";
+  search();
+  const example = wanted.has("example") ? run().examples.find((each) => each.id === wanted.get("example")) : begun();
   if (!example) {
-    byId("count").textContent = `Example ${wanted.get("example")} is not in this file.`;
+    byId("count").textContent = wanted.has("example") ? `Example ${wanted.get("example")} is not in this file.` : "0 examples";
     return;
   }
-  controls.filter.value = "all";
-  controls.query.value = "";
-  search();
+  state.example = example;
+  state.own = [...new Set((wanted.get("set") ?? "").split(".").filter(Boolean).map(Number))].filter((unit) => Number.isInteger(unit) && unit >= 0 && unit < example.size).sort((a, b) => a - b);
   choose(example, { scroll: true });
 }
 
@@ -393,6 +419,8 @@ function pressed(event) {
   if (inList && arrow) {
     event.preventDefault();
     step(arrow);
+  } else if (event.target.closest(".pick, [role=slider]") && (event.key.length > 1 || event.key === " ")) {
+    pickWithKeys(event);
   } else if (!typing && KEYS[event.key]) {
     event.preventDefault();
     KEYS[event.key]();
@@ -413,15 +441,19 @@ function start() {
   byId("page-on").addEventListener("click", () => { state.page += 1; drawList(); });
   byId("help-open").addEventListener("click", KEYS["?"]);
   document.addEventListener("keydown", pressed);
+  byId("detail").addEventListener("click", (event) => { const unit = event.target.closest(".pick"); if (unit && getSelection().isCollapsed) toggled(unit); });
+  let width = byId("detail").clientWidth;
+  addEventListener("resize", () => { if (state.example && width !== byId("detail").clientWidth) { width = byId("detail").clientWidth; drawSets(state.example); } });
   addEventListener("hashchange", follow);
   search();
   show();
   follow();
 }
 
-// The first example, without a mark in the address: nobody asked for it yet.
+// An example, without a mark in the address: nobody asked for it yet.
 function show() {
-  state.example = state.found[0]?.example ?? null;
+  state.example = begun() ?? null;
+  state.page = Math.max(0, Math.floor(state.found.findIndex(({ example }) => example === state.example) / PAGE));
   drawList();
   drawExample();
 }

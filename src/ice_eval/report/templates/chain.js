@@ -7,10 +7,10 @@ const mattering = (chain) => (chain.remark ? "all" : `${chain.steps.filter((step
 
 function chainParts(example, cell) {
   const [question, chain] = ["question", "chain"].map((name) => example.fields.find((field) => field.name === name));
-  const parts = [heading(example)];
+  const parts = [];
   if (question) parts.push(el("p", { class: "question", dir: "auto" }, question.pieces.join("")));
   if (!example.chain) {
-    parts.push(el("p", { class: "missing" }, `Takes no part: ${example.skip}.`));
+    parts.push(el("p", { class: "missing" }, `Skipped: ${example.skip}.`));
     if (chain) parts.push(el("p", { class: "text", dir: "auto" }, chain.pieces.join("")));
     return parts;
   }
@@ -20,7 +20,7 @@ function chainParts(example, cell) {
   if (!isExplained()) return parts;
   parts.push(el("h4", {}, `What ${controls.attribution.value} says of the steps`), legend(example), fieldText(example, chain, cell));
   if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
-  else parts.push(strongest(example), el("div", { class: "operators" }, operators().map((name) => column(example, name))));
+  else parts.push(...slots(), wording(example), strongest(example));
   return parts;
 }
 
@@ -69,8 +69,8 @@ function reply([text, changed, count]) {
   return el("span", {}, el("q", { dir: "auto" }, text === "" ? "(nothing)" : text), ` ${SAID[changed]}${count > 1 ? `, ${count} times` : ""}`);
 }
 
-function tally(scores, keeps) {
+function tally(scores) {
   const counts = [true, false, null].map((kind) => [SAID[kind], scores.filter((score) => replied(score) === SAID[kind]).length]);
   const said = counts.filter(([, count]) => count > 0).map(([name, count]) => `${count} ${name}`).join(", ");
-  return el("p", { class: "tally" }, `${scores.length} random sets of steps ${act(keeps)}: ${said}.`);
+  return el("p", { class: "tally" }, `${scores.length} random sets of steps ${act()}: ${said}.`);
 }

@@ -255,7 +255,8 @@ class ChainSubject(Subject):
 
     def described(self, model: Model) -> dict[str, Any]:
         about = self.model.about(were_given=not self._unwritten)
-        return {"prompt": CONCLUDE, "label_scoring": "answer", "chains": about}
+        worked = () if self._example is None else ("\n".join(text for _, text in asked_turns(self._example)),)
+        return {"prompt": CONCLUDE, "label_scoring": "answer", "chains": about, "worked": worked}
 
     def settings(self) -> dict[str, Any]:
         return {"chain": ChainSettings(arrangements=self.arrangements, example=self._shown, **self._fields)}
