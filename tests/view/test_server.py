@@ -109,12 +109,12 @@ def test_other_fields_than_those_of_the_run_are_refused(ask, ids, served):
 
 
 def test_a_run_that_is_gone_is_a_sentence(ask, runs):
-    shutil.copytree(runs / "first", runs / "gone")
+    shutil.copytree(runs / "first", runs / "vanished")
     ask()
-    [run] = [each.id for each in RunIndex(runs).entries() if each.name == "gone"]
-    shutil.rmtree(runs / "gone")
+    [run] = [each.id for each in RunIndex(runs).entries() if each.name == "vanished"]
+    shutil.rmtree(runs / "vanished")
     found = ask(path=f"/run/{run}/")
-    assert found.status == 409 and "manifest.json" in found.text and "gone" not in ask().text
+    assert found.status == 409 and "manifest.json" in found.text and "vanished" not in ask().text
 
 
 def test_a_long_question_is_refused(ask, ids, served):
