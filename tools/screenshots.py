@@ -6,6 +6,7 @@ widths, in light and dark colours: docs/images/pages/NAME-WIDTH-SCHEME.png.
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -92,11 +93,11 @@ def _labelled(predict: Callable[[Sequence[str]], object], texts: Sequence[str], 
 
 def grid(root: Path) -> Path:
     content = {
-        "models": ["toy"], "tasks": ["demo"], "prompts": ["standard", "minimal"], "n": 60, "m": 10,
+        "models": ["toy"], "tasks": ["demo"], "prompts": ["standard", "question"], "n": 60, "m": 10,
         "attributions": ["attention", "gradient", "occlusion", "random"], "k": [0.1, 0.2],
     }  # fmt: skip
-    (root / "grid.json").write_text(json.dumps(content), encoding="utf-8")
-    run_grid(load_grid(root / "grid.json"), root / "grid")
+    (root / "wordings.json").write_text(json.dumps(content), encoding="utf-8")
+    run_grid(load_grid(root / "wordings.json"), root / "grid")
     return root / "grid" / "report.html"
 
 
@@ -106,7 +107,9 @@ def chain(root: Path) -> Path:
 
 
 def comparison(root: Path) -> Path:
-    folders = [RunFolder.existing(root / name) for name in ("first", "second")]
+    """Return the page of two models on the same texts; the first is that of `demo`."""
+    evaluate("toy", "demo", n=60, m=16, n_fills=4, out=root / "toy")
+    folders = [RunFolder.existing(root / name) for name in ("demo", "toy")]
     return write_comparison(differences(folders[0], folders[1:]), root / "comparison.html")
 
 
@@ -132,10 +135,8 @@ def pictures(browser: Browser, name: str, page: Path) -> Iterator[Path]:
 def main(root: Path, names: Sequence[str]) -> None:
     root.mkdir(parents=True, exist_ok=True)
     PICTURES.mkdir(parents=True, exist_ok=True)
-    if "comparison" in names:
-        for seed, out in enumerate(("first", "second")):
-            evaluate("toy", "demo", n=60, m=20, seed=seed, k=0.2 + seed / 10, out=root / out)
-    pages = {name: PAGES[name](root) for name in names}
+    os.chdir(root)  # pages name folders as they are given
+    pages = {name: PAGES[name](Path()) for name in names}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         for name, page in pages.items():

@@ -45,6 +45,28 @@ def test_another_chain_can_be_chosen_and_explanations_are_tallied(addresses, ope
     assert page.locator("#choose-filter option[value=weak_signal]").is_disabled()
 
 
+def test_steps_are_units_of_rows_random_sets_and_a_set_of_ones_own(addresses, opened):
+    page = opened(f"{addresses[0]}#example=p1&set=1.3")
+    assert page.locator("#stack thead th").all_text_contents() == list("123456")
+    assert page.locator("#stack tr.mine .kept").all_text_contents() == ["2", "4"]
+    assert page.locator("#stack tr.mine .gone").all_text_contents() == ["1", "3", "5", "6"]
+    assert page.locator("#stack [data-method]").count() == page.locator("[name=attribution] option").count()
+    said = page.locator("#own").text_content()
+    assert "Your own chosen steps: step 2, step 4" in said
+    assert page.locator("#own li").count() == page.locator("#nulls .strip").count() == 2
+    assert all(
+        "another answer" in each or "the same answer" in each for each in page.locator("#own li").all_text_contents()
+    )
+    page.locator("svg.null .bar").first.hover()
+    assert "step " in page.locator("#seen").text_content() and page.locator(".text .drawn").count() >= 1
+    ticks = page.locator("svg.null .tick").all_text_contents()
+    assert ticks == ["another answer", "cannot be read", "the same answer"]
+    assert opened(page.url).locator("#own").text_content() == said
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save image").click()
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
 def test_chains_are_shown_without_explanations_too(addresses, opened):
     page = opened(addresses[1])
     assert page.locator("#detail .steps > li").count() == 4

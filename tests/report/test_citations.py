@@ -348,6 +348,10 @@ class TestExamples:
         assert "Log-probability per token across" in text and "letters are the chosen passages of methods" in text
         assert detail.locator("[data-method=cited] .kept").first.inner_text() == "[3]"
         assert detail.locator("#stack thead th").count() == detail.locator(".text .pick").count()
+        page.locator(".text .pick").nth(1).click()
+        assert re.search(r"^◆ Your own chosen passages: \[\d+\]", page.locator("#own").inner_text())
+        assert page.locator("#own li").count() == page.locator("#nulls .strip").count() >= 1
+        assert opened(page.url).locator("#own").inner_text() == page.locator("#own").inner_text()
         ticks = detail.locator("svg.null .tick").all_text_contents()
         assert ticks and all(re.fullmatch(r"−?\d\.\d\d", tick) for tick in ticks)
         assert page.locator("#count").inner_text() == "12 claims"

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import pytest
 from tests.report.test_browser import cells, sets_of
@@ -212,6 +213,17 @@ def test_operators_share_one_axis_and_every_method_has_a_mark(opened, address, r
         assert left <= right
         (low, first), *_, (high, last) = sorted(points)
         assert (right - left) == pytest.approx((other - one) * (last - first) / (high - low), abs=0.1)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(opened, address, width, scheme):
+    tool = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
+    source = (Path(tool.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+    page = opened(f"{address}#example=row+5&set=1.2", width=width, color_scheme=scheme, drawn=True, bypass_csp=True)
+    page.evaluate(source)
+    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
+    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
 
 
 def test_the_browser_is_used_with_the_keyboard_alone(opened, address, found):

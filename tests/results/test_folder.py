@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.made_records import manifest
+from tests.small_runs import run, texts
 
 from ice_eval.errors import ConfigError, DamagedPartError
 from ice_eval.files import DRAFT, write_atomically, write_json
@@ -427,3 +428,18 @@ def test_ledger_columns_are_those_of_the_contract(folder):
         "example_id kind attribution null operator direction size set draw kept input_ids segment_ids scores text"
     )
     assert names == contract.split()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts the threads that Linux lists")
+def test_no_thread_is_left_of_reading_a_run():
+    """A thread of a library that takes the interpreter's lock while it ends aborts the process."""
+    script = """if True:
+        import os, sys
+        from pathlib import Path
+        from ice_eval.results import RunFolder, view_example
+        folder, before = RunFolder.existing(Path(sys.argv[1])), len(os.listdir("/proc/self/task"))
+        assert view_example(folder, "1").compared and len(list(folder.examples())) == 3
+        print(len(os.listdir("/proc/self/task")) - before)"""
+    path = run(texts(3), m=5).path
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"

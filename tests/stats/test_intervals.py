@@ -14,6 +14,13 @@ from ice_eval.errors import DataError
 from ice_eval.stats import Interval, excludes_chance, mean_interval, mean_pvalue, unbounded_interval
 from ice_eval.stats.intervals import ENOUGH, half_width
 
+
+def test_a_p_value_is_never_zero_however_many_examples_there_are():
+    values = np.tile([0.9, 1.0], 20_000)
+    assert 0 < mean_pvalue(values, 0.5) < 1e-300
+    assert 0 < mean_pvalue(values, 0.5, anytime=True) < 1e-300
+
+
 GRIDS = st.lists(st.integers(0, 20), min_size=1, max_size=80)
 
 

@@ -258,8 +258,7 @@ def in_six_bits(masks: NDArray[np.bool_]) -> str:
     """Return sets of units, (sets, units), end to end with a character for every six units of each; see `SIX_BITS`."""
     padded = np.zeros((len(masks), -(-masks.shape[1] // 6) * 6), dtype=np.int64)
     padded[:, : masks.shape[1]] = masks
-    text: bytes = _CHARACTERS[padded.reshape(-1, 6) @ (1 << np.arange(6))].tobytes()
-    return text.decode()
+    return bytes(_CHARACTERS[padded.reshape(-1, 6) @ (1 << np.arange(6))]).decode()
 
 
 def _fills(example: InputRow) -> dict[str, list[str]]:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import itertools
 import json
+import mmap
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -264,11 +265,16 @@ class RunFolder:
         self.require_complete()
         path = self.path / OUTCOME_FILE
         try:
-            # Arrow takes no path that is not text; Python opens any.
-            with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-                for batch in file.iter_batches(batch_size=_LINES_AT_ONCE, use_threads=False):
-                    table = pa.Table.from_batches([batch]).select(OUTCOMES.names)
-                    yield from outcome_lines(table if table.schema.equals(OUTCOMES) else table.cast(OUTCOMES))
+            # Arrow takes no path that is not text; Python opens any. From a file of Python, or in batches, Arrow reads
+            # with threads of its own, which take the interpreter's lock and are still there when it ends.
+            with path.open("rb") as stream:
+                content = pa.BufferReader(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
+            with pq.ParquetFile(content) as file:
+                for group in range(file.num_row_groups):
+                    found = file.read_row_group(group, columns=OUTCOMES.names, use_threads=False)
+                    for batch in found.to_batches(max_chunksize=_LINES_AT_ONCE):
+                        table = pa.Table.from_batches([batch])
+                        yield from outcome_lines(table if table.schema.equals(OUTCOMES) else table.cast(OUTCOMES))
         except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
             raise ConfigError(f"{path} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
 

@@ -14,6 +14,7 @@ Every factor rises with x, so both limits rise if any value is raised. Equal val
 """
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -117,7 +118,7 @@ def mean_pvalue(
     p_value = 2 * math.exp(-max(wealth, 0.0))
     if not mixed:
         p_value = min(p_value, 2 * float(stdtr(_freedom(sample.n, target), -math.sqrt(2 * max(wealth, 0.0)))))
-    return min(p_value, 1.0)
+    return min(max(p_value, sys.float_info.min), 1.0)  # small, never 0: it underflows at tens of thousands of examples
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ async function draw(name = theme()) {
     const spec = { ...widened(specs[box.dataset.figure], box), config: themes[name], description: box.getAttribute("aria-label") };
     // Into a box of its own: Vega names what it draws into, and the region keeps its name.
     views.set(box, await window.vegaEmbed(box.firstElementChild, spec, { ...options, tooltip: { theme: name } }));
+    // Parts without a name are decoration; the figure has one.
+    for (const part of box.querySelectorAll("[role=graphics-symbol]:not([aria-label])")) part.removeAttribute("role");
     if (own !== latest) return; // asked to draw in other colours meanwhile
   }
   document.documentElement.dataset.drawn = name;
