@@ -180,6 +180,51 @@ class _Indexed(dict[Any, int]):
         return self.setdefault(value, len(self))
 
 
+class _Cells:
+    """The cells of one example, at its place in the part, and the lists that they refer to."""
+
+    def __init__(
+        self,
+        example: InputRow,
+        place: int,
+        ledger: Ledger,
+        compared: Mapping[Configuration, ScoreMatrices],
+        *,
+        of_claims: bool,
+    ) -> None:
+        self.example, self.place, self.ledger, self.compared = example, place, ledger, compared
+        self.of_claims, self.largest = of_claims, np.inf if of_claims else LARGEST_LOG_ODDS
+        self.texts, self.nulls, self.rationales, self.sets = _Indexed(), _Indexed(), _Indexed(), _Indexed()
+        self._known: dict[bytes, tuple[int, int]] = {}
+
+    def measured(self, score: float) -> int:
+        return int(scaled(score if self.of_claims else logit(score), largest=self.largest))
+
+    def cell(self, line: ExampleOutcome, disagree: bool) -> list[Any]:
+        """Return the fields of `COLUMNS`."""
+        numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
+        effect = None if line.effect_size is None else round(line.effect_size, 2)
+        rationale = self.rationales.place(tuple(line.rationale))
+        if line.operator == ALL:  # the operators are shown side by side, each with its own rows
+            return [*numbers, effect, self.measured(line.score), int(disagree), rationale, None, None, None, []]
+        found, ledger = self.compared[line.configuration], self.ledger
+        scores = scaled(found.log_odds[self.place, : 1 + line.m], largest=self.largest).tolist()
+        rows = found.null_rows[self.place, : line.m]
+        known = rows.tobytes()
+        if known not in self._known:  # attributions share the null, unless it leaves one of their rationales out
+            gaps = np.flatnonzero(found.sets[self.place, : line.m] != np.arange(line.m))
+            chosen = in_six_bits(ledger.masks(rows, len(self.example.spans)) ^ (line.direction == "necessity"))
+            order = self.sets.place((int(gaps[0]) if len(gaps) else -1, chosen))
+            self._known[known] = self.nulls.place(tuple(scores[1:])), order
+        # Units and fills say what a row shows, unless it is a reply or has words of its own.
+        said = [found.rationale[self.place], *rows[:N_RANDOM_TEXTS]] if ledger.texts else []
+        own = [ledger.texts.get(int(row)) for row in said]
+        text, *random = [None if each is None else self.texts.place(shortened(each, LONGEST_TEXT)) for each in own] or [
+            None
+        ]
+        return [*numbers, effect, scores[0], int(disagree), rationale, *self._known[known], text, random]
+
+
 def example_record(
     example: InputRow,
     place: int,
@@ -190,41 +235,10 @@ def example_record(
     of_claims: bool = False,
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
-    largest = np.inf if of_claims else LARGEST_LOG_ODDS
-
-    def drawn(scores: Any) -> Any:
-        return scaled(scores, largest=largest)
-
-    def measured(score: float) -> int:
-        return int(drawn(score if of_claims else logit(score)))
-
     first = next((line for line in outcomes if line.error is None), None)
-    texts, nulls, rationales, sets = _Indexed(), _Indexed(), _Indexed(), _Indexed()
-    places: dict[bytes, tuple[int, int]] = {}
-
-    def cell(line: ExampleOutcome, disagree: bool) -> list[Any]:
-        numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
-        effect = None if line.effect_size is None else round(line.effect_size, 2)
-        rationale = rationales.place(tuple(line.rationale))
-        if line.operator == ALL:  # the operators are shown side by side, each with its own rows
-            return [*numbers, effect, measured(line.score), int(disagree), rationale, None, None, None, []]
-        found = compared[line.configuration]
-        values, rows = found.log_odds[place], found.null_rows[place, : line.m]
-        known = rows.tobytes()
-        if known not in places:  # attributions share the null, unless it leaves one of their rationales out
-            gaps = np.flatnonzero(found.sets[place, : line.m] != np.arange(line.m))
-            chosen = in_six_bits(ledger.masks(rows, len(example.spans)) ^ (line.direction == "necessity"))
-            drawn_values = tuple(drawn(values[1 : 1 + line.m]).tolist())
-            places[known] = nulls.place(drawn_values), sets.place((int(gaps[0]) if len(gaps) else -1, chosen))
-        null, order = places[known]
-        # Units and fills say what a row shows, unless it is a reply or has words of its own.
-        said = [found.rationale[place], *rows[:N_RANDOM_TEXTS]] if ledger.texts else []
-        own = [ledger.texts.get(int(row)) for row in said]
-        text, *random = [None if each is None else texts.place(shortened(each, LONGEST_TEXT)) for each in own] or [None]
-        return [*numbers, effect, int(drawn(values[0])), int(disagree), rationale, null, order, text, random]
-
+    found = _Cells(example, place, ledger, compared, of_claims=of_claims)
     cells = [
-        cell(line, disagree) if line.error is None else line.error
+        found.cell(line, disagree) if line.error is None else line.error
         for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
     ]
     # Ties are those of one attribution; the other flags are of the example.
@@ -234,8 +248,8 @@ def example_record(
         "fields": [_field(name, text, example) for name, text in example.fields.items()],
         "gold": example.gold,
         "target": example.target,
-        "full": None if first is None else measured(first.score_full),
-        "empty": None if first is None else measured(first.score_empty),
+        "full": None if first is None else found.measured(first.score_full),
+        "empty": None if first is None else found.measured(first.score_empty),
         "flags": [*flags, "truncated"] if example.truncated else flags,
         "skip": example.skip_reason,
         # Three significant digits, and None for what is no number.
@@ -243,13 +257,13 @@ def example_record(
             name: [float(f"{value:.3g}") if math.isfinite(value) else None for value in values]
             for name, values in example.attributions.items()
         },
-        "texts": list(texts),
-        "nulls": list(map(list, nulls)),
+        "texts": list(found.texts),
+        "nulls": list(map(list, found.nulls)),
         # The number that the null leaves out of the order of draws, -1 for none, and its sets end to end.
-        "sets": list(map(list, sets)),
+        "sets": list(map(list, found.sets)),
         "size": len(example.spans),
         "fills": _fills(example),
-        "rationales": list(map(list, rationales)),
+        "rationales": list(map(list, found.rationales)),
         "cells": cells,
     }
 

@@ -119,7 +119,9 @@ def _settings(config: RunSettings) -> str:
     if config.chain is not None:
         shown = {**{name: shown[name] for name in _OF_STEPS}, **vars(config.chain)}
     left_out = {"model", "task", "m", "seed", "chain"}
-    return ", ".join(f"{name} {_plain(value)}" for name, value in shown.items() if name not in left_out)
+    return ", ".join(
+        f"{name.replace('_', '-')} {_plain(value)}" for name, value in shown.items() if name not in left_out
+    )
 
 
 def _plain(value: object) -> str:
