@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("openai", reason="chains are asked of a server through the extra 'api'")
 
+from tests import axe
 from tests.report.chain_runs import SCRIPT
 
 from ice_eval.report import write_html
@@ -21,6 +22,11 @@ def test_figures_are_drawn_and_nothing_sticks_out(addresses, opened, width):
     page = opened(addresses[0], width=width, drawn=True)
     assert page.locator("#chains [data-figure] svg").count() == 3
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(addresses, opened, scheme):
+    assert axe.violations(opened(addresses[0], color_scheme=scheme, drawn=True)) == []
 
 
 def test_steps_are_coloured_and_numbered_by_what_they_do(addresses, opened):

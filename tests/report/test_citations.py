@@ -7,6 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from tests import axe
 from tests.cli.commands import called
 from tests.report.test_colours import contrast
 
@@ -336,6 +337,10 @@ class TestExamples:
         assert removed["score"] == round(1000 * claim.score_removed) and removed["rationale"] == cell["rationale"]
         average = dict(zip(COLUMNS, example["cells"][places["cited", "all", "sufficiency"]], strict=True))
         assert average["score"] == cell["score"]  # both operators leave the same words
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_axe_finds_nothing(self, opened, written_page, scheme):
+        assert axe.violations(opened(written_page[0].as_uri(), color_scheme=scheme, drawn=True)) == []
 
     def test_the_browser_shows_them_as_such(self, opened, written_page):
         page = opened(written_page[0].as_uri())

@@ -2,9 +2,9 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import pytest
+from tests import axe
 from tests.report.test_browser import cells, sets_of
 from tests.report.test_page_in_chromium import hat
 from tests.small_runs import Waves, matches, run, task_of, texts
@@ -218,12 +218,8 @@ def test_operators_share_one_axis_and_every_method_has_a_mark(opened, address, r
 @pytest.mark.parametrize("width", [390, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(opened, address, width, scheme):
-    tool = pytest.importorskip("axe_playwright_python", reason="pip install axe-playwright-python")
-    source = (Path(tool.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
     page = opened(f"{address}#example=row+5&set=1.2", width=width, color_scheme=scheme, drawn=True, bypass_csp=True)
-    page.evaluate(source)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
-    assert [(each["id"], each["nodes"][0]["html"]) for each in found] == []
+    assert axe.violations(page) == []
 
 
 def test_the_browser_is_used_with_the_keyboard_alone(opened, address, found):

@@ -1,5 +1,6 @@
 """`ice show`."""
 
+import itertools
 import math
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _LINES = 40
 """Lines of a screen, where the output is no terminal."""
+_ABOUT = 50
+"""Columns that a list needs beside win rates."""
 _WORDS = 60
 """Characters of a text that a list shows."""
 
@@ -82,17 +85,22 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
         return
     out = console()
     most = max((out.size.height if out.is_terminal else _LINES) - 8, 5)
-    found = [Column(name, name, "percent", get=partial(_rate, name=name)) for name in place]
+    ends = dict(zip(place, itertools.accumulate(max(len(name), 7) + 2 for name in place), strict=True))
+    fitting = [name for name, end in ends.items() if end <= out.width - _ABOUT]
+    head = max((len(line["example_id"]) + len(line["prediction"]) for line in lines[:most]), default=0) + 10
+    words = max(min(out.width - head - max(map(ends.__getitem__, fitting), default=0), _WORDS), 20)
+    found = [Column(name, name, "percent", get=partial(_rate, name=name)) for name in fitting]
     about = columns("text", example_id="example", prediction="prediction")
     table = table_of(
         f"Examples of {folder.path}{place and f', win rates under {shown}'}",
-        [line | {"text": line["text"][:_WORDS]} for line in lines[:most]],
+        [line | {"text": line["text"][:words]} for line in lines[:most]],
         [*about, *found, Column("text", "text", "text")],
     )
-    left = f"{len(lines) - most} more examples are not shown; `--json` has all." if len(lines) > most else ""
-    print_tables(
-        [table], [*filter(None, [left]), f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
-    )
+    notes = [f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
+    left = {"examples": len(lines) - most, "attributions": len(place) - len(fitting)}
+    if counts := " and ".join(f"{n} more {name if n > 1 else name[:-1]}" for name, n in left.items() if n > 0):
+        notes.insert(0, f"{counts} are not shown; `--json` has all.")
+    print_tables([table], notes)
 
 
 def _rate(line: dict[str, Any], *, name: str) -> float | None:
