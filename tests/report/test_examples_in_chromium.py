@@ -69,6 +69,17 @@ def test_a_link_holds_the_whole_view(opened, address):
     assert (plain["k"], plain["query"], plain["filter"], plain["set"]) == ("0.2", "", "all", [])
 
 
+def test_the_page_opens_with_the_method_that_is_furthest_ahead_in_its_example(opened, address, found, record):
+    worst = dict[str, float]()
+    for line in found.folder.examples():
+        first = (line.direction, line.k, line.example_id) == ("sufficiency", 0.2, record["opens"])
+        if first and line.operator != "all":
+            worst[line.attribution] = min(line.win_rate, worst.get(line.attribution, 1.0))
+    assert len({*worst.values()}) == 2
+    shown = view(opened(address))
+    assert (shown["id"], shown["attribution"]) == (record["opens"], max(worst, key=worst.get))
+
+
 @pytest.mark.parametrize("hash_", ["example=row+3&set=1.99.x.-2.1", "example=row+3&k=7&operator=nosuch&sort=%3Cb%3E"])
 def test_what_a_link_cannot_mean_is_left_out(opened, address, hash_):
     page = opened(f"{address}#{hash_}")

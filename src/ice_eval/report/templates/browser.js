@@ -427,6 +427,21 @@ function pressed(event) {
   }
 }
 
+// Choose the method that is furthest ahead in the example that the page opens with.
+function lead() {
+  const example = run().examples.find(({ id }) => id === run().opens);
+  const worst = (name) => {
+    controls.attribution.value = name;
+    fillSelectors(); // sizes depend on it
+    return Math.min(...operators().map((operator) => cellOf(example, placeOf(operator)).win_rate ?? 0));
+  };
+  const names = offered("attribution").filter((name) => name !== "random");
+  if (!example || names.length < 2) return;
+  const rates = names.map(worst);
+  controls.attribution.value = names[rates.indexOf(Math.max(...rates))];
+  fillSelectors();
+}
+
 function start() {
   controls.run.replaceChildren(...data.runs.map((each, index) => el("option", { value: index }, each.title)));
   controls.run.closest(".control").hidden = data.runs.length < 2;
@@ -445,6 +460,7 @@ function start() {
   let width = byId("detail").clientWidth;
   addEventListener("resize", () => { if (state.example && width !== byId("detail").clientWidth) { width = byId("detail").clientWidth; drawSets(state.example); } });
   addEventListener("hashchange", follow);
+  lead();
   search();
   show();
   follow();
