@@ -39,6 +39,10 @@ def demo(root: Path) -> Path:
     return evaluate("smollm2", "demo", n=60, m=16, n_fills=4, out=root / "demo").report()
 
 
+def example(root: Path) -> Path:
+    return demo(root)
+
+
 def many(root: Path) -> Path:
     """Return the page of 144 configurations."""
     names = ("attention", "gradient", "input-x-gradient", "occlusion", "longest-words", "random")
@@ -114,7 +118,7 @@ def comparison(root: Path) -> Path:
 
 
 PAGES: dict[str, Callable[[Path], Path]] = {
-    each.__name__: each for each in (demo, many, dropped, grid, comparison, chain, arabic)
+    each.__name__: each for each in (demo, example, many, dropped, grid, comparison, chain, arabic)
 }
 
 
@@ -123,7 +127,7 @@ def pictures(browser: Browser, name: str, page: Path) -> Iterator[Path]:
     for width, height in SIZES.items():
         for scheme in SCHEMES:
             shown = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-            shown.goto(page.resolve().as_uri())
+            shown.goto(page.resolve().as_uri() + ("#example=demo-03&attribution=gradient" if name == "example" else ""))
             shown.wait_for_timeout(1500)
             content = Image.open(io.BytesIO(shown.screenshot()))
             path = PICTURES / f"{name}-{width}-{scheme}.png"
