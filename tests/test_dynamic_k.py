@@ -11,10 +11,9 @@ from tests.small_runs import Plain, files_of, line_of, lines_of, picks, results_
 import ice_eval as ice
 from ice_eval.analysis.measures import measured, measures
 from ice_eval.rationales import n_peaks, rationale_size
-from ice_eval.report import summary_table
+from ice_eval.report import conclude, summary_table
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.figures import figures
-from ice_eval.report.sentences import verdicts
 
 TEXTS = texts(18, seed=5)
 SETTINGS = {"operators": ["delete"], "m": 20, "k": [0.2, "dynamic"]}
@@ -87,7 +86,9 @@ def test_it_stands_beside_shares_in_every_output(found):
     table = summary_table([found.folder.summary()])
     assert [row[table.header.index("k")] for row in table.rows] == ["0.2", "dynamic"] * 2
     assert_conforms(found.path)
-    assert "keeping as many top units as it has peaks" in {s.setting for s in verdicts(found.folder.summary()).others}
+    assert "keeping as many top units as it has peaks" in {
+        each.name for each in conclude(found.folder.summary(), found.folder.manifest()).others
+    }
     assert "k-sweep" not in {figure.name for figure in figures([found.folder])}  # one share is no sweep
     assert "dynamic" in found.report().read_text(encoding="utf-8")
     every = {name: known() for name, known in measures.items()}
