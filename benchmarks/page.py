@@ -1,6 +1,6 @@
 """The report page at 20,000 examples: its size, its first paint and the time of a search, in the system Chromium.
 
-    python benchmarks/page.py --n 20000 --out /tmp/page
+    python benchmarks/page.py --n 20000 --out page
 
 The toy model is run on as many different texts; the page of the run is then written and opened.
 Goals: at most 10 MB, first paint within 2 s, a search within 0.5 s.
