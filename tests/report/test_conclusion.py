@@ -51,7 +51,7 @@ def test_sets_that_tie_are_not_said_to_be_beaten(summary, changes, verb):
 
 def test_undecidable_verdict_says_how_many_sets_tie(summary):
     found = conclude(summary({**GRADIENT, "verdict": "undecidable: 85 % of sets tie"}), MANIFEST)
-    assert found.sentence.startswith("Gradient is undecidable: 85 % of sets tie under delete")
+    assert found.sentence.startswith("Gradient is undecidable under delete (85 % of sets tie).")
 
 
 def test_average_over_operators_ranks_methods_and_is_no_line_of_its_own(summary):
@@ -83,7 +83,7 @@ def test_attributions_with_a_size_of_their_own_are_in_the_first_ranking(summary)
     ("groups", "said"),
     [
         ((("gradient",), ("attention",)), "Gradient is ahead of attention under every operator."),
-        ((("gradient", "attention"),), "Which of the two is better, 60 examples do not settle."),
+        ((("gradient", "attention"),), "60 examples do not settle which of the two is better."),
     ],
 )
 def test_sentence_says_whether_the_best_method_is_ahead(summary, groups, said):

@@ -106,7 +106,7 @@ def test_a_control_that_fails_is_a_problem_in_one_line(summary, tmp_path):
     assert problem.startswith("The random control fails in 6 of 6 configurations")
     assert "a on t, delete, k = 0.1: 20.0 %" in problem and problem.endswith("; …).")
     assert page.sentences[0] == "Gradient beats random sets of the same size under every operator in 2 of 2 cases."
-    assert page.sentences[-1] == "The random control is at 20 %, where 50 % is expected."
+    assert page.sentences[-1] == "The random control is at 20 %, where chance is expected."
     words = {cell.word for row in page.matrix.rows for cell in row.cells if cell.is_control}
     assert words == {""} and page.matrix.words == ["faithful"]
 

@@ -409,3 +409,17 @@ def test_printed_pages_have_numbers_and_the_hash(opened, found, address, tmp_pat
     for number, text in enumerate(pages, start=1):
         last = " ".join(text.split()[-6:])
         assert last == f"configuration {found.folder.manifest().config_hash} page {number} of {len(pages)}"
+
+
+def test_a_late_event_of_an_earlier_address_changes_nothing(opened, bare):
+    page = opened(bare)
+    page.locator("#list button").nth(2).click()
+    page.locator(".text .pick").nth(1).focus()
+    page.evaluate("dispatchEvent(new HashChangeEvent('hashchange'))")
+    assert page.evaluate("document.activeElement.className").startswith("unit"), "the text is not drawn anew"
+
+
+def test_the_attribution_is_the_colour_behind_a_word(opened, bare):
+    page = opened(bare)
+    colours = page.locator(".text .pick").evaluate_all("all => all.map(each => getComputedStyle(each).backgroundColor)")
+    assert len(set(colours)) > 2

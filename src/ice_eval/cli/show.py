@@ -87,7 +87,7 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
     most = max((out.size.height if out.is_terminal else _LINES) - 8, 5)
     ends = dict(zip(place, itertools.accumulate(max(len(name), 7) + 2 for name in place), strict=True))
     fitting = [name for name, end in ends.items() if end <= out.width - _ABOUT]
-    head = max((len(line["example_id"]) + len(line["prediction"]) for line in lines[:most]), default=0) + 10
+    head = max((len(line["example_id"]) + len(line["prediction"] or "") for line in lines[:most]), default=0) + 10
     words = max(min(out.width - head - max(map(ends.__getitem__, fitting), default=0), _WORDS), 20)
     found = [Column(name, name, "percent", get=partial(_rate, name=name)) for name in fitting]
     about = columns("text", example_id="example", prediction="prediction")

@@ -2,9 +2,10 @@
 # Words run from vermilion over sand to teal, which people with any colour blindness can distinguish, and get darker
 # towards both ends, so that a print in grey still shows how far from chance a cell is.
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ice_eval import stats
+from ice_eval.protocols import PROTOCOLS
 from ice_eval.results import SummaryLine
 from ice_eval.results.summary import CONTROL
 from ice_eval.table import EMPTY, percent
@@ -80,8 +81,23 @@ def word_of_line(line: SummaryLine) -> stats.Word | None:
     return word_of(line.attribution, line.verdict)
 
 
+def is_strict(line: SummaryLine) -> bool:
+    """Return True where ties count as lost, by the protocol that the flags name."""
+    return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
+
+
+def chance(line: SummaryLine) -> float:
+    """Return the win rate of a random explanation: one half, less half of the ties where these count as lost."""
+    return stats.CHANCE - (line.tie_rate or 0.0) / 2 if is_strict(line) else stats.CHANCE
+
+
+def expected(lines: Iterable[SummaryLine]) -> str:
+    """Return the win rates of random explanations in words."""
+    return " and ".join(dict.fromkeys(f"{100 * chance(line):.3g} %" for line in lines))
+
+
 def verdict_of(line: SummaryLine) -> str:
     """Return the verdict on a line; the random control reads `control: 47.0 %, expected 50 %`."""
     if line.attribution == CONTROL:
-        return f"control: {percent(line.win_rate)}, expected 50 %"
+        return f"control: {percent(line.win_rate)}, expected {expected([line])}"
     return EMPTY if line.verdict is None else str(line.verdict)

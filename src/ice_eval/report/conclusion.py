@@ -7,11 +7,10 @@ from typing import NamedTuple
 from ice_eval import stats
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
-from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.colours import chance, expected, is_strict, verdict_of, word_of_line
 from ice_eval.report.sentences import (
     has_ties,
     in_first_setting,
-    is_strict,
     over_all_sentence,
     place_of,
     setting_of,
@@ -27,6 +26,8 @@ from ice_eval.table import EMPTY, Column, Table, interval, percent, table_of
 
 NAMED_OTHERS = 2
 """Further methods that the sentence names."""
+_AGREE = {"robust": "yes", "weak under all operators": "yes", "operator-dependent": "no"}
+"""Whether operators agree, by the word on all of them."""
 FAILS = 0.05
 """Largest adjusted p-value of the random control that is reported as a problem."""
 
@@ -138,7 +139,8 @@ def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None
 
 def lost(failed: Dropped) -> str:
     """Return how many examples have no result."""
-    return f"{failed.n} of {failed.total} examples have no result{failed.where and f' {failed.where}'}"
+    have = "has" if failed.n == 1 else "have"
+    return f"{failed.n} of {failed.total} examples {have} no result{failed.where and f' {failed.where}'}"
 
 
 def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None) -> Iterator[str]:
@@ -152,8 +154,10 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
     if methods:
         best, *rest = methods
         verb = _verb(methods)
-        yield f"{_named(best)} is {_verdicts(best)}: it {_wins(best, verb, manifest)}."
+        undecidable = all(line.verdict is not None and line.verdict.word == stats.UNDECIDABLE for line in best.lines)
+        yield f"{_named(best)} is {_verdicts(best)}{'' if undecidable else f': it {_wins(best, verb, manifest)}'}."
         if len(rest) <= NAMED_OTHERS:
+            verb = "hurts more than" if best.lines[0].direction == "necessity" else verb
             yield from (f"{_named(each)} {verb} {_rates(each)}." for each in rest)
         else:
             rates = [line.win_rate for each in rest for line in each.lines if line.win_rate is not None]
@@ -161,11 +165,11 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
         yield from _ahead(summary, methods)
     for control in (each for each in evaluated if each.is_control):
         if any(map(control_fails, control.lines)):
-            comment = "where 50 % is expected"
+            comment = f"where {expected(control.lines)} is expected"
         else:
-            rates = [line.win_rate for line in control.lines if line.win_rate is not None]
-            near = all(abs(rate - stats.CHANCE) <= MARGIN for rate in rates)
-            comment = "as it should be" if near else "not far enough from 50 % to be a problem"
+            known = [line for line in control.lines if line.win_rate is not None]
+            near = all(abs(line.win_rate - chance(line)) <= MARGIN for line in known if line.win_rate is not None)
+            comment = "as it should be" if near else f"not far enough from {expected(known)} to be a problem"
         yield f"The random control is at {_rates(control)}, {comment}."
 
 
@@ -204,7 +208,8 @@ def _verdicts(method: Method) -> str:
     by_word: dict[str, list[str]] = {}
     for line in method.lines:
         by_word.setdefault(str(line.verdict) if line.verdict else "without a verdict", []).append(line.operator)
-    return listed([f"{word} under {listed(operators)}" for word, operators in by_word.items()])
+    parts = [(*word.partition(": "), listed(operators)) for word, operators in by_word.items()]
+    return listed([f"{word} under {where}{said and f' ({said})'}" for word, _, said, where in parts])
 
 
 def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
@@ -222,11 +227,9 @@ def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
     if apart and all(apart):
         yield f"{_named(methods[0])} is ahead of {second} under every operator."
     elif apart and not any(apart):
-        yield (
-            f"Which of the two is better, {line.n} examples do not settle."
-            if len(methods) == 2
-            else (f"Whether {best} is better than {second}, {line.n} examples do not settle.")
-        )
+        n = max(line.n for line in methods[0].lines)
+        which = "which of the two is better" if len(methods) == 2 else f"whether {best} is better than {second}"
+        yield f"{n} example{' does' if n == 1 else 's do'} not settle {which}."
 
 
 def control_fails(line: SummaryLine) -> bool:
@@ -240,9 +243,10 @@ def _problems(summary: Summary, failed: Dropped) -> Iterator[str]:
         yield f"{lost(failed)} ({percent(failed.share)}): {reasons}."
     for line in summary.configurations:
         if control_fails(line):
+            place = f"{setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}"
             yield (
-                f"The random control wins {percent(line.win_rate)} under {line.operator}, where 50 % is expected "
-                f"({setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}): win rates of this run may be wrong."
+                f"The random control wins {percent(line.win_rate)} under {line.operator}, where {expected([line])} is "
+                f"expected ({place}): win rates of this run may be wrong."
             )
 
 
@@ -258,15 +262,17 @@ def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, fa
     yield Tile("examples used", " to ".join(map(str, used)), ", ".join(notes))
     if widest.accuracy is not None:
         yield Tile("model accuracy", percent(widest.accuracy), f"{len(manifest.labels)} labels")
-    ties = [line.tie_rate for line in lines if line.tie_rate is not None]
+    ties = [line.tie_rate for line in lines if line.tie_rate is not None and line.attribution != CONTROL]
     if ties:
         yield Tile("random sets that tie", percent(max(ties)), "at most, under one operator")
     over_all = {each.attribution: each.over_all for each in first.methods if not each.is_control}
     words = {name: line.word for name, line in over_all.items() if line is not None and line.word is not None}
     if words:
-        agree = "yes" if set(words.values()) == {"robust"} else "no" if "operator-dependent" in words.values() else ""
-        yield Tile("operators agree", agree or "in part", "; ".join(f"{name}: {word}" for name, word in words.items()))
-    limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
+        said = {_AGREE.get(word, "not settled") for word in words.values()}
+        agree = "no" if "no" in said else said.pop() if len(said) == 1 else "in part"
+        yield Tile("operators agree", agree, "; ".join(f"{name}: {word}" for name, word in words.items()))
+    judged = [line for line in summary.configurations if line.attribution != CONTROL]
+    limits = [line.detectable_win_rate for line in judged if line.detectable_win_rate is not None]
     if limits:
         least = percent(max(limits)) if max(limits) <= 1 else "none"
         yield Tile("smallest detectable win rate", least, "with power 80 %")
@@ -327,7 +333,7 @@ def _leading(methods: Sequence[Method], most: int | None) -> Sequence[Method]:
 def short_verdict(method: Method) -> str:
     """Return the verdicts of a method under all operators, each once."""
     return (
-        "control, expected 50 %"
+        f"control, expected {expected(method.lines)}"
         if method.is_control
         else ", ".join(dict.fromkeys(verdict_of(line) for line in method.lines if line.n))
     )

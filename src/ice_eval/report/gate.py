@@ -80,7 +80,7 @@ def losses(summaries: Sequence[Summary], most: float) -> list[str]:
     found = [dropped(summary) for summary in summaries]
     return [
         f"{'' if len(found) == 1 else f'run {number}: '}{each.n} of {each.total} examples ({percent(each.share)}) have "
-        f"no result, more than --max-dropped {most:g}"
+        f"no result{each.where and f' {each.where}'}, more than --max-dropped {most:g}"
         for number, each in enumerate(found, start=1)
         if each.share > most
     ]

@@ -209,14 +209,12 @@ def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missi
         advice = [line["advice"] for line in guidelines.parts[0].lines]
         settled = [name for name in advice if name != NOT_SETTLED]
         by_name = listed([f"{name} ({settled.count(name)})" for name in dict.fromkeys(settled)])
-        yield (
-            f"One method is ahead of all others in {len(settled)} of {len(advice)} cases{by_name and f': {by_name}'}."
-        )
+        yield (f"A method can be recommended in {len(settled)} of {len(advice)} cases{by_name and f': {by_name}'}.")
     controls = [each.line for each in lines if each.line.attribution == CONTROL]
     rates = [line.win_rate for line in controls if line.win_rate is not None]
     if rates:
         failing = any(map(control_fails, controls))
-        comment = "where 50 % is expected" if failing else "no further from 50 % than luck allows"
+        comment = "where chance is expected" if failing else "no further from chance than luck allows"
         ends = dict.fromkeys((whole(min(rates)), whole(max(rates))))
         yield f"The random control is at {' to '.join(ends)}, {comment}."
 

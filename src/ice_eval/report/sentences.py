@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
 from ice_eval.nulls import SIZE
-from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import cot_notes
 from ice_eval.report.citations import citation_notes
+from ice_eval.report.colours import is_strict
 from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
@@ -132,11 +132,6 @@ def _chance(lines: Sequence[SummaryLine]) -> str:
     if strict == {True}:
         return ". Ties are lost, as in the protocol of the run: chance is below 50 % by half of the share that ties"
     return ", ties counted half: 50 % is chance" if strict else ": 50 % is chance"
-
-
-def is_strict(line: SummaryLine) -> bool:
-    """True where ties count as lost, by the protocol that the flags name."""
-    return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
 
 
 def has_ties(line: SummaryLine) -> bool:

@@ -171,6 +171,7 @@ function choose(example, { scroll = false } = {}) {
 
 function remember() {
   history.replaceState(null, "", link(state.example));
+  state.address = location.hash;
 }
 
 // The whole view: what is as at the start is left out.
@@ -378,6 +379,7 @@ function offerChoices() {
 }
 
 function follow() {
+  if (location.hash === state.address) return; // the event of an earlier address came late
   const wanted = new URLSearchParams(location.hash.slice(1));
   if (!["example", "run", "query", "set", ...VIEW].some((name) => wanted.has(name))) return;
   const index = Number(wanted.get("run") ?? 0);
