@@ -86,3 +86,32 @@ def test_optional_tasks_without_data_are_named(ice):
 
 def test_presets_are_listed(ice):
     assert "paper-english" in json.loads(ice("list", "presets", "--json").out)
+
+
+FAILING = """
+def predict(texts):
+    shares = [float("nan") if "awful" in text else 0.5 + len(text) % 5 / 20 for text in texts]
+    return [[share, 1 - share] for share in shares]
+"""
+
+
+def test_failed_examples_and_failed_runs_of_a_grid_are_not_hidden(ice, small, tmp_path, monkeypatch):
+    (tmp_path / "failing.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(tmp_path)
+    grid = small(
+        models=["python:failing:predict", "python:nobody:nothing"], prompts="standard", attributions=["random"]
+    )
+    done = ice("bench", grid, "--max-dropped", 0.9)
+    assert done.code == 1 and "no result, more than" not in done.err  # one run failed, the other lost few enough
+    done = ice("bench", "ice-bench/small")
+    assert done.code == 1
+    report = ice("report", "ice-bench/small", "--html", "page.html", "--max-dropped", 0.9)
+    assert report.code == 0 and re.search(r"^ice: the run \S*nothing\S* failed: ", report.err, re.MULTILINE)
+    assert "nobody:nothing" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_grid_that_lost_too_many_examples_exits_with_1(ice, small, tmp_path, monkeypatch):
+    (tmp_path / "failing.py").write_text(FAILING)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = ice("bench", small(models=["python:failing:predict"], prompts="standard", attributions=["random"]))
+    assert done.code == 1 and "no result, more than --max-dropped 0.1" in done.err

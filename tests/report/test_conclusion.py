@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 from tests import made_records
 
-from ice_eval.report.conclusion import conclude, conclusion_table
+from ice_eval.report.conclusion import agreed, conclude, conclusion_table, short_verdict
 from ice_eval.results.records import RankingLine
 from ice_eval.results.summary import dropped
 
@@ -171,3 +171,23 @@ def test_other_settings_are_ranked_by_themselves(summary):
 def test_run_without_a_result_says_so(summary):
     nothing = {"n": 0, "win_rate": None, "win_rate_ci": None, "verdict": None, "detectable_win_rate": None}
     assert conclude(summary(nothing), MANIFEST).sentence == "No example could be evaluated."
+
+
+def test_ties_that_count_as_lost_lower_what_a_control_is_expected_to_win(summary):
+    strict = {**RANDOM, "win_rate": 0.36, "tie_rate": 0.25, "flags": ["protocol_paper", "ties"]}
+    found = conclude(summary(strict, GRADIENT), MANIFEST)
+    assert found.sentence.endswith("The random control is at 36 %, as it should be.")
+    assert short_verdict(found.first.methods[-1]) == "control, expected 37.5 %"
+
+
+@pytest.mark.parametrize(
+    ("words", "agree"),
+    [
+        (["robust", "weak under all operators"], "yes"),
+        (["robust", "operator-dependent"], "no"),
+        (["robust", "inconclusive"], "in part"),
+        (["inconclusive"], "not settled"),
+    ],
+)
+def test_the_tile_on_agreement_says_no_more_than_the_words(words, agree):
+    assert agreed(words) == agree

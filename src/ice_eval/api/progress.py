@@ -113,7 +113,7 @@ class Bar:
 
     def _outlook(self) -> str:
         """Return the time left; empty before enough rows are scored, since attributions run first."""
-        if not self._scored or self._scored < min(_ENOUGH_ROWS, _ENOUGH_SHARE * self._total):
+        if self._done >= self._total or self._scored < min(_ENOUGH_ROWS, _ENOUGH_SHARE * self._total):
             return ""
         # By the mean rate since the beginning: a recent one jumps, since attributions and rows take turns.
         left = max(self._total - self._done, 0) / self._rate()

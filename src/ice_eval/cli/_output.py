@@ -80,6 +80,12 @@ def print_json(content: Any) -> None:
     print(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
+def capped(lines: Sequence[str], counted: str, most: int = _RUNS) -> list[str]:
+    """Return lines that fit on a screen, and how many more there are."""
+    more = [f"{len(lines) - most} more {counted} are in the report, or printed with --full."]
+    return list(lines) if len(lines) <= most else [*lines[:most], *more]
+
+
 def exit_if(failed: Sequence[str]) -> None:
     """Print what fails a gate and exit with 1, if anything does."""
     import typer
@@ -117,36 +123,38 @@ def print_conclusions(
     from ice_eval.report.chains import capacity_table
     from ice_eval.report.citations import words_table
     from ice_eval.report.tables import run_names
+    from ice_eval.results.summary import adjusted_jointly
 
     names = [" on ".join(pair) for pair in run_names(folders)]
+    summaries = adjusted_jointly(summaries)  # as in the tables of several runs
     found = {
         name: conclude(summary, folder.manifest())
         for name, summary, folder in zip(names, summaries, folders, strict=True)
     }
     several, out = len(found) > 1, console()
-    for name, each in list(found.items())[:_RUNS]:
-        print_line(f"{name}: {each.sentences[0]}" if several else each.sentence, out=out)
+    said = [f"{name}: {each.sentences[0]}" if several else each.sentence for name, each in found.items()]
+    for line in capped(said, "runs"):
+        print_line(line, out=out)
     problems = [
         f"{name}: {problem}" if several else problem for name, each in found.items() for problem in each.problems
     ]
-    for problem in problems[:_RUNS]:
+    for problem in capped(problems, "problems"):
         print_line(f"! {problem}", indent=2, out=out)
-    if len(problems) > _RUNS:
-        print_line(f"! {len(problems) - _RUNS} more problems: see --full or the report.", out=out)
     kind = "simultaneous 95 %" if simultaneous else "95 %"
     tables = [capacity_table(*summaries), words_table(*summaries), conclusion_table(found, most=ROWS, kind=kind)]
     for table in (each for each in tables if each.rows):
         out.print()
         out.print(fitted(table, out))
     if not several:
-        facts = [f"{name}: {value}" + (f" ({note})" if note else "") for name, value, note in each.tiles]
+        [only] = found.values()
+        facts = [f"{name}: {value}" + (f" ({note})" if note else "") for name, value, note in only.tiles]
         out.print()
         print_line(" · ".join(facts), out=out)
     n_notes = len(notes(*summaries))
     if not full:
-        paths = " ".join(str(folder.path) for folder in folders[:2]) + (" …" if len(folders) > 2 else "")
-        said = f"{n_notes} notes and all tables" if n_notes > 1 else "All tables"
-        print_line(f"{said}: ice report {paths} --full", out=out)
+        paths = " ".join(str(folder.path) for folder in folders)
+        where = f"ice report {paths} --full" if len(folders) <= 2 else "the same command with --full"
+        print_line(f"{f'{n_notes} notes and all' if n_notes > 1 else 'All'} tables: {where}", out=out)
 
 
 def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *, simultaneous: bool = False) -> None:

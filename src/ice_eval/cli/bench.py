@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import Full, Json, takes
-from ice_eval.cli._output import print_json, print_line, print_tables, print_text
+from ice_eval.cli._options import MAX_DROPPED, Full, Json, MaxDropped, check_share, takes
+from ice_eval.cli._output import capped, exit_if, print_json, print_line, print_tables, print_text
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded
@@ -30,6 +30,7 @@ def bench(
     data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
     out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
+    max_dropped: MaxDropped = MAX_DROPPED,
     full: Full = False,
     as_json: Json = False,
 ) -> None:
@@ -38,9 +39,11 @@ def bench(
     One model is loaded at a time. A run that fails is recorded and the rest goes on; the same command again continues,
     and tries those that failed once more. Exits with 1 if a run failed.
     """
+    check_share("--max-dropped", max_dropped)
     from ice_eval.api.progress import Bar
-    from ice_eval.bench import plan_grid, run_grid
+    from ice_eval.bench import finished_runs, plan_grid, run_grid
     from ice_eval.executors import executor_named
+    from ice_eval.report import losses
     from ice_eval.report.analyses import grid_plan_notes, grid_plan_table
 
     place = executor_named(execution.pop("executor"), **execution)
@@ -59,6 +62,7 @@ def bench(
         raise ConfigError(f"no run of the grid can start: {lines[0]['problem']}")
     records = run_grid(chosen, folder.path, executor=place, reporter=Bar()).records()
     _print(folder, chosen, as_json=as_json, full=full)
+    exit_if(losses([run.folder.summary() for run in finished_runs(chosen, folder)], max_dropped))
     if any(record.status == "failed" for record in records):
         raise typer.Exit(1)
 
@@ -120,7 +124,7 @@ def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool, full: bool) ->
         print_tables(tables, [grid_table_note(results.configurations), *answer_notes(found)])
     page = grid_page(GridContent(results, found, grid.name, failed), (), folder.path)
     print_line(f"\n{page.subject}. {' '.join(page.sentences)}")
-    for problem in page.problems:
+    for problem in capped(page.problems, "problems"):
         print_line(f"! {problem}", indent=2)
     for use, where, reason in page.guidelines[:_GUIDELINES]:
         print_line(f"• {f'Use {use}' if use else 'Not settled'}: {where}{f' ({reason})' if reason else ''}", indent=2)

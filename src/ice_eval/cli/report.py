@@ -10,6 +10,7 @@ from typer import Argument, Option
 from ice_eval.cli._options import MAX_DROPPED, DataFolder, Format, Full, Json, MaxDropped, check_format, check_share
 from ice_eval.cli._output import (
     ROWS,
+    capped,
     exit_if,
     is_data,
     print_conclusions,
@@ -22,7 +23,7 @@ from ice_eval.cli._output import (
     print_text,
 )
 from ice_eval.cli._tasks import names
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, require
 from ice_eval.files import as_text
 
 if TYPE_CHECKING:
@@ -99,6 +100,8 @@ def report(
     others = {"json": as_json, "html": html is not None, "pdf": pdf is not None, "figures": figures is not None}
     check_format(style, out, also=(JSON_LINES,), **others, full=full)
     check_share("--max-dropped", max_dropped)
+    if pdf is not None:
+        require("typst", install="ice-eval[pdf]", purpose="to write an audit document")
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
         raise ConfigError("--fail-for says whom --fail-if is about; give both.")
@@ -106,13 +109,16 @@ def report(
     summaries = [folder.summary() for folder in found]
     shown = list(map(with_simultaneous, summaries)) if simultaneous else summaries
     failed = [*failures(shown, unwanted, attributions=names(fail_for or "")), *losses(summaries, max_dropped)]
+    lost = _failed_runs(folders)
+    for name, error in lost.items():
+        print_text(f"ice: the run {name} failed: {error}", error=True)
     for damage in (each for folder in found for each in folder.damage()):
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
     if pdf is not None:
         write_audit(found, pdf, simultaneous=simultaneous)
     if html is not None:
-        write_html(found, html, simultaneous=simultaneous)
+        write_html(found, html, simultaneous=simultaneous, failed=lost)
     if style == JSON_LINES:
         _print_examples(found)
     elif not (html is pdf is figures is None):
@@ -131,6 +137,15 @@ def report(
                 print_text("")
             print_conclusions(found, shown, simultaneous=simultaneous, full=full)
     exit_if(failed)
+
+
+def _failed_runs(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the errors of runs that failed, of all bench folders."""
+    from ice_eval.bench import BenchFolder
+
+    folders = [BenchFolder(path) for path in paths if BenchFolder.is_one(path)]
+    records = [record for folder in folders for record in folder.records()]
+    return {record.name: record.error or "" for record in records if record.status == "failed"}
 
 
 def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
@@ -215,10 +230,10 @@ def compare(
     elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
     else:
-        for line in comparison_lines(found):
+        for line in capped(comparison_lines(found), "lines", most=10):
             print_line(line)
         print_text("")
-        print_tables([comparison_table(found, most=ROWS)])
+        print_tables([table for table in [comparison_table(found, most=ROWS)] if table.rows])
         print_line("All tables and notes: the same command with --full, or --html FILE.")
 
 

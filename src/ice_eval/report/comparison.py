@@ -21,6 +21,8 @@ SETTLED = 0.05
 """Largest adjusted p-value of a difference that names the better run."""
 _NAMED = 3
 """Differences that a sentence names."""
+_MOST = 8
+"""Settings that a sentence names."""
 _LONGEST = 24
 """Characters of a setting in a sentence."""
 _HASH = re.compile(r"[0-9a-f]{8,}")
@@ -81,7 +83,8 @@ def comparison_lines(found: Sequence[RunDifference]) -> list[str]:
     letters, first = run_letters(len(found) + 1)[1:], found[0].first.path
     lines = [answer(each, letter) for letter, each in zip(letters, found, strict=True)]
     for letter, each in zip(letters, found, strict=True):
-        changes = [_change(one.field, one.first, one.second) for one in each.settings]
+        changes = [_change(one.field, one.first, one.second) for one in each.settings[:_MOST]]
+        changes += [f"{len(each.settings) - _MOST} more settings"] * (len(each.settings) > _MOST)
         lines.append(f"A is {first}, {letter} is {each.second.path}: {', '.join(changes) or 'the same settings'}.")
     return [
         *lines,

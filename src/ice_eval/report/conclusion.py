@@ -1,6 +1,6 @@
 """The first screen of a run: one sentence that answers, problems, key figures, and all methods, the best first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -198,6 +198,12 @@ def _rates(method: Method) -> str:
     return listed([whole(line.win_rate) + (f" ({line.operator})" if several else "") for line in known])
 
 
+def agreed(words: Iterable[str]) -> str:
+    """Return whether operators agree about methods, by the words on all operators."""
+    said = {_AGREE.get(word, "not settled") for word in words}
+    return "no" if "no" in said else said.pop() if len(said) == 1 else "in part"
+
+
 def whole(rate: float | None) -> str:
     """Return a rate in whole percent."""
     return EMPTY if rate is None else f"{100 * rate:.0f} %"
@@ -268,9 +274,9 @@ def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, fa
     over_all = {each.attribution: each.over_all for each in first.methods if not each.is_control}
     words = {name: line.word for name, line in over_all.items() if line is not None and line.word is not None}
     if words:
-        said = {_AGREE.get(word, "not settled") for word in words.values()}
-        agree = "no" if "no" in said else said.pop() if len(said) == 1 else "in part"
-        yield Tile("operators agree", agree, "; ".join(f"{name}: {word}" for name, word in words.items()))
+        yield Tile(
+            "operators agree", agreed(words.values()), "; ".join(f"{name}: {word}" for name, word in words.items())
+        )
     judged = [line for line in summary.configurations if line.attribution != CONTROL]
     limits = [line.detectable_win_rate for line in judged if line.detectable_win_rate is not None]
     if limits:

@@ -30,6 +30,8 @@ _FORMULA = ("=", "+", "-", "@", "\t")
 """Characters that a spreadsheet reads as the beginning of a formula."""
 _NAMES = {"rankings_pairs": "differences", "citations_claims": "claims"}
 """Names of tables inside others, where they are not `table_field`."""
+_VERDICTS = ("configurations", "chains_capacity", "claims")
+"""Tables with verdicts; the first of them that has rows leads."""
 _HEADS = {"rankings": ("model", "task", "operator", "direction", "k", "size", "null")}
 """Columns of a table that those inside it repeat."""
 
@@ -48,8 +50,8 @@ class DataTable:
 
 
 def data_of(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> list[DataTable]:
-    """Return all tables of some runs, that of configurations first; p-values are adjusted over all of these."""
-    tables: dict[str, list[Row]] = {"configurations": []}
+    """Return all tables of some runs, that of the verdicts first; p-values are adjusted over all configurations."""
+    tables: dict[str, list[Row]] = {name: [] for name in _VERDICTS}
     for folder, summary in zip(folders, adjusted_jointly(summaries), strict=True):
         config = folder.manifest().config
         head = {"folder": as_text(folder.path), "model": config.model, "task": config.task}

@@ -49,16 +49,24 @@ _FIGURES = ("elements.js", "tools.js", "figures.js")
 """Parts of one script each, since a page cannot import."""
 
 
-def write_html(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool = False, budget: int = BUDGET) -> Path:
+def write_html(
+    folders: Sequence[RunFolder],
+    path: Path,
+    *,
+    simultaneous: bool = False,
+    budget: int = BUDGET,
+    failed: Mapping[str, str] | None = None,
+) -> Path:
     """Write the report of one or several runs; `budget` bounds the bytes of their examples.
 
-    With `simultaneous`, intervals and verdicts are those that hold for all configurations of a run at once.
+    `failed` are the errors of runs that belong to these, by name. With `simultaneous`, intervals and verdicts are those
+    that hold for all configurations of a run at once.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    content = page(folders, simultaneous=simultaneous, budget=budget, home=path.parent)
-    name = "report.html" if len(folders) == 1 else "grid.html"
+    content = page(folders, simultaneous=simultaneous, budget=budget, home=path.parent, failed=failed)
+    name = "report.html" if content["grid"] is None else "grid.html"
     return write_page(html_page(name, content, browser=content["browser"]), path)
 
 
@@ -116,6 +124,7 @@ def page(
     budget: int = BUDGET,
     grid: GridContent | None = None,
     home: Path = Path(),
+    failed: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the content of a report over some runs, written to the folder `home`; the template only lays it out.
 
@@ -124,8 +133,8 @@ def page(
     summaries = [folder.summary() for folder in folders]
     if simultaneous:
         summaries = list(map(with_simultaneous, summaries))
-    if len(folders) > 1 and grid is None:
-        grid = together(folders, summaries)
+    if (len(folders) > 1 or failed) and grid is None:
+        grid = replace(together(folders, summaries), failed=failed or {})
     drawn = drawings(folders, simultaneous=simultaneous, grid=grid.results if grid else None)
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     browser = browser_data(folders, budget=budget) if budget else None

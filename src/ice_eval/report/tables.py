@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
@@ -229,11 +229,16 @@ def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
         Column("minutes", "minutes", "decimal"),
         Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
         Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
-        Column("detectable_win_rate", "detectable", "percent"),
+        Column("detectable_win_rate", "detectable", "text", get=_detectable),
     ]
     if hourly_price is not None:
         columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
     return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
+
+
+def _detectable(choice: Any) -> str:
+    rate = choice.detectable_win_rate
+    return "none" if rate > 1 else written(rate, "percent")
 
 
 def run_letters(n: int) -> list[str]:

@@ -298,10 +298,8 @@ def _warnings(
     if width is not None and asked.width > width:
         yield f"{asked.n} examples give an interval of {100 * asked.width:.1f} pp, wider than {100 * width:g} pp."
     if detect is not None and asked.detectable_win_rate > detect:
-        yield (
-            f"{asked.n} examples distinguish a win rate of {100 * asked.detectable_win_rate:.1f} % from chance, not "
-            f"one of {100 * detect:g} %."
-        )
+        found = f"a win rate of {100 * asked.detectable_win_rate:.1f} %" if asked.detectable_win_rate <= 1 else "none"
+        yield f"{asked.n} examples distinguish {found} from chance, not one of {100 * detect:g} %."
     if adaptive is None and asked.m + 1 < 1 / ALPHA:
         yield f"with {asked.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
     for choice in choices:
