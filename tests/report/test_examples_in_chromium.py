@@ -174,7 +174,9 @@ def test_a_set_that_was_recorded_is_said_to_be(opened, address, record):
     number, units = sets_of(example, cell)[3]
     page = opened(f"{address}#example=row+5&set={'.'.join(map(str, units))}")
     assert f"this very set was scored: it is random set {number + 1};" in page.locator("#own li").first.text_content()
-    assert "not your own set" not in page.locator("#own").text_content()
+    said = ", ".join(page.locator(".text .pick").nth(unit).text_content() for unit in units)
+    lines = "".join(page.locator("#own li").all_text_contents())
+    assert page.locator("#own").text_content() == f"◆ Your own rationale: {said} Clear{lines}", "and nothing else"
     page.get_by_role("button", name="Clear").click()
     assert view(page)["set"] == [] and page.url.endswith("#example=row+5")
 

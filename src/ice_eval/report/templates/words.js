@@ -193,7 +193,7 @@ function ownPart(example) {
   box.append(
     el("p", {}, el("b", {}, `◆ Your own ${chosen()}: `), state.own.map((unit, at) => [at ? ", " : "", el("bdi", {}, short(names[unit] ?? "", 60))]), " ", clear),
     el("ul", {}, sentences.map((each) => el("li", {}, each))),
-    neighbours ? el("p", { class: "note" }, "This page has no model: the neighbour was scored, not your own set.") : null,
+    ...(neighbours ? [el("p", { class: "note" }, "This page has no model: the neighbour was scored, not your own set.")] : []),
   );
   return box;
 }
