@@ -142,6 +142,18 @@ function marked({ kind, text, unit, before }, value, largest) {
 
 const overlap = (a, b) => { const both = a.filter((unit) => b.includes(unit)).length; return both / (a.length + b.length - both); };
 
+// Size and null of a recorded set, where they are not the chosen ones.
+function settingOf(configuration) {
+  const told = Object.entries({ k: "size", null: "null" }).filter(([name]) => String(configuration[name]) !== controls[name].value);
+  return told.length ? ` (${told.map(([name, what]) => `${what}: ${word(name, String(configuration[name]))}`).join(", ")})` : "";
+}
+
+// Random sets that match more than a common size belong to one method.
+function ownerOf({ attribution, k, null: matched }) {
+  const shared = matched === "size" && Number.isFinite(parseFloat(k));
+  return shared || attribution === controls.attribution.value ? "" : ` of ${attribution}`;
+}
+
 // The recorded set that shares most: of the chosen setting before others, a rationale before random sets.
 function neighbour(example, own, operator) {
   const current = placeOf(operator);
@@ -152,10 +164,11 @@ function neighbour(example, own, operator) {
   for (const place of places) {
     const cell = cellOf(example, place);
     if (cell.error !== undefined) continue;
-    const { attribution } = run().configurations[place];
-    consider({ units: example.rationales[cell.rationale], score: cell.score, rate: cell.win_rate, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${attribution}` });
+    const configuration = run().configurations[place];
+    const setting = settingOf(configuration);
+    consider({ units: example.rationales[cell.rationale], score: cell.score, rate: cell.win_rate, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${configuration.attribution}${setting}` });
     const sets = randomSets(example, cell);
-    sets.forEach((each, at) => consider({ ...each, name: `random set ${each.draw + 1}`, rest: () => sets.filter((_, other) => other !== at) }));
+    sets.forEach((each, at) => consider({ ...each, name: `random set ${each.draw + 1}${ownerOf(configuration)}${setting}`, rest: () => sets.filter((_, other) => other !== at) }));
   }
   if (best?.rest) Object.assign(best, { n: best.rest().length, rate: wins(best.score, best.rest()) });
   return best;
