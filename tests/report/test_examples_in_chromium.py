@@ -10,8 +10,14 @@ from tests.report.test_browser import cells, sets_of
 from tests.report.test_page_in_chromium import hat
 from tests.small_runs import Waves, matches, picks, run, task_of, texts
 
+from ice_eval.models.toy import Toy
+from ice_eval.report import write_html
 from ice_eval.report.browser import BUDGET, run_record
 
+PROTOCOLS = {
+    "default": "wins against 50 % of {} random sets, ties counted half (100 % tie)",
+    "paper": "beats 0 % of {} random sets, ties counted as lost (100 % tie)",
+}
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -210,6 +216,18 @@ def test_a_recorded_set_of_another_setting_says_its_size_and_null(opened, tmp_pa
         go(page, example=example["id"], set=".".join(map(str, units)))
         page.wait_for_function("n => document.querySelectorAll('.text .picked').length === n", arg=len(units))
         assert f"this very set was scored: it is {first[units]}; score" in page.locator("#own li").text_content()
+
+
+def test_a_recorded_set_that_ties_is_not_said_to_beat_others(opened, tmp_path):
+    """The toy knows none of the words, so that every set scores the same."""
+    folders = [run(texts(2), model=Toy(), m=5, protocol=each, out=tmp_path / each).folder for each in PROTOCOLS]
+    page = opened(write_html(folders, tmp_path / "ties.html").as_uri())
+    for at, (folder, said) in enumerate(zip(folders, PROTOCOLS.values(), strict=True)):
+        [example, _] = run_record(folder, budget=BUDGET)["examples"]
+        _, cell = next(cells(run_record(folder, budget=BUDGET), example))
+        for n, units in ((5, example["rationales"][cell["rationale"]]), (4, sets_of(example, cell)[2][1])):
+            go(page, run=str(at), example=example["id"], set=".".join(map(str, units)))
+            page.locator("#own li", has_text=f" %, {said.format(n)}.").wait_for()
 
 
 def test_a_random_set_shows_its_words_at_the_pointer_and_with_keys(opened, address, record):

@@ -166,25 +166,27 @@ function neighbour(example, own, operator) {
     if (cell.error !== undefined) continue;
     const configuration = run().configurations[place];
     const setting = settingOf(configuration);
-    consider({ units: example.rationales[cell.rationale], score: cell.score, rate: cell.win_rate, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${configuration.attribution}${setting}` });
+    consider({ units: example.rationales[cell.rationale], score: cell.score, win_rate: cell.win_rate, ties: cell.ties, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${configuration.attribution}${setting}` });
     const sets = randomSets(example, cell);
     sets.forEach((each, at) => consider({ ...each, name: `random set ${each.draw + 1}${ownerOf(configuration)}${setting}`, rest: () => sets.filter((_, other) => other !== at) }));
   }
-  if (best?.rest) Object.assign(best, { n: best.rest().length, rate: wins(best.score, best.rest()) });
+  if (best?.rest) Object.assign(best, wins(best.score, best.rest()));
   return best;
 }
 
 function wins(score, others) {
   const side = keeps() ? 1 : -1;
-  const points = others.map((other) => (side * score > side * other.score ? 1 : score === other.score && !run().strict ? 0.5 : 0));
-  return others.length ? points.reduce((sum, each) => sum + each, 0) / others.length : null;
+  const beaten = others.filter((other) => side * score > side * other.score).length;
+  const tied = others.filter((other) => score === other.score).length;
+  const n = others.length;
+  return { n, win_rate: n ? (beaten + (run().strict ? 0 : tied / 2)) / n : null, ties: n ? tied / n : 0 };
 }
 
 function ownSentences(example) {
   return operators().map((operator) => {
     const near = neighbour(example, state.own, operator);
     if (near === null) return null;
-    const place = `${ofChains() ? "" : "score "}${shownScore(near.score)}, ${near.rate === null ? "with no other set to compare with" : `beats ${percent(near.rate)} of ${near.n} random sets`}`;
+    const place = `${ofChains() ? "" : "score "}${shownScore(near.score)}, ${near.win_rate === null ? "with no other set to compare with" : outcome(near, near.n).replace(/^./, (first) => first.toLowerCase())}`;
     const shared = near.units.filter((unit) => state.own.includes(unit)).length;
     if (near.share === 1) return `Under ${operator}, this very set was scored: it is ${near.name}; ${place}.`;
     return `Under ${operator}, the nearest recorded set is ${near.name} (${shared} shared, ${near.units.length} in all, overlap ${percent(near.share)}): ${place}.`;
