@@ -311,6 +311,9 @@ def test_the_page_opens_with_the_most_telling_example(opened, address, record):
     page = opened(address)
     assert view(page)["id"] == record["opens"] and "#" not in page.url
     assert page.locator("#list [aria-current] .id").text_content() == record["opens"]
+    page.get_by_role("link", name="See one example").click()
+    page.wait_for_function("document.querySelector('#examples').getBoundingClientRect().top < innerHeight / 2")
+    assert view(page)["id"] == record["opens"]
 
 
 def test_examples_in_notes_are_links_and_codes_of_flags_are_words(opened, address, found):
