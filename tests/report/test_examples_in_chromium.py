@@ -2,15 +2,22 @@
 
 import itertools
 import math
+import re
 
 import pytest
 from tests import axe
 from tests.report.test_browser import cells, sets_of
 from tests.report.test_page_in_chromium import hat
-from tests.small_runs import Waves, matches, run, task_of, texts
+from tests.small_runs import Waves, matches, picks, run, task_of, texts
 
+from ice_eval.models.toy import Toy
+from ice_eval.report import write_html
 from ice_eval.report.browser import BUDGET, run_record
 
+PROTOCOLS = {
+    "default": "wins against 50 % of {} random sets, ties counted half (100 % tie)",
+    "paper": "beats 0 % of {} random sets, ties counted as lost (100 % tie)",
+}
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -123,12 +130,13 @@ def slow_neighbour(record, example, own, operator, *, k):
     best = None
     for place, cell in wanted:
         null, sets = example["nulls"][cell["null"]], sets_of(example, cell)
-        name = f"the rationale of {place['attribution']}"
+        size = "" if place["k"] == k else f" (size: top {100 * place['k']:.0f} %)"
+        name = f"the rationale of {place['attribution']}{size}"
         found = [(set(example["rationales"][cell["rationale"]]), cell["score"], cell["win_rate"], name)]
         for at, (number, units) in enumerate(sets):
             others = [score for other, score in enumerate(null) if other != at]
             beaten = sum(1.0 if null[at] > score else 0.5 if null[at] == score else 0.0 for score in others)
-            found.append((set(units), null[at], beaten / len(others), f"random set {number + 1}"))
+            found.append((set(units), null[at], beaten / len(others), f"random set {number + 1}{size}"))
         for each in found:
             shared = len(each[0] & own) / len(each[0] | own)
             if best is None or shared > best[0]:
@@ -174,9 +182,52 @@ def test_a_set_that_was_recorded_is_said_to_be(opened, address, record):
     number, units = sets_of(example, cell)[3]
     page = opened(f"{address}#example=row+5&set={'.'.join(map(str, units))}")
     assert f"this very set was scored: it is random set {number + 1};" in page.locator("#own li").first.text_content()
-    assert "not your own set" not in page.locator("#own").text_content()
+    said = ", ".join(page.locator(".text .pick").nth(unit).text_content() for unit in units)
+    lines = "".join(page.locator("#own li").all_text_contents())
+    assert page.locator("#own").text_content() == f"◆ Your own rationale: {said} Clear{lines}", "and nothing else"
     page.get_by_role("button", name="Clear").click()
     assert view(page)["set"] == [] and page.url.endswith("#example=row+5")
+
+
+def test_a_recorded_set_of_another_setting_says_its_size_and_null(opened, tmp_path):
+    methods = {name: picks(name) for name in ("mine", "yours")}
+    settings = {"k": (0.2, "dynamic"), "nulls": ("size", "contiguity"), "m": 20}
+    done = run(texts(1, words=(24, 24)), model=Waves(), attributions=methods, out=tmp_path / "run", **settings)
+    record = run_record(done.folder, budget=BUDGET)
+    [example] = record["examples"]
+    size, null = "size: its peaks", "null: matched by contiguity"
+    said = {
+        ("0.2", "size"): "", ("0.2", "contiguity"): f" ({null})",
+        ("dynamic", "size"): f" ({size})", ("dynamic", "contiguity"): f" ({size}, {null})",
+    }  # fmt: skip
+    first, wanted = dict[tuple[int, ...], str](), dict[str, tuple[int, ...]]()
+    for place, cell in cells(record, example):
+        name, setting = place["attribution"], (str(place["k"]), place["null"])
+        owner = "" if name == "mine" or setting == ("0.2", "size") else f" of {name}"
+        sets = [(f"the rationale of {name}", example["rationales"][cell["rationale"]])]
+        sets += [(f"random set {number + 1}{owner}", units) for number, units in sets_of(example, cell)]
+        for words, units in sets:
+            if first.setdefault(tuple(units), words + said[setting]) == words + said[setting]:
+                wanted.setdefault(re.sub(r" \d+", "", first[tuple(units)]), tuple(units))
+    assert len(wanted) == 10, "four rationales, random sets of every setting, and those of the other method"
+    assert sum(each.startswith("random set of yours (size: its peaks") for each in wanted) == 2
+    page = opened(done.report().resolve().as_uri())
+    for units in wanted.values():
+        go(page, example=example["id"], set=".".join(map(str, units)))
+        page.wait_for_function("n => document.querySelectorAll('.text .picked').length === n", arg=len(units))
+        assert f"this very set was scored: it is {first[units]}; score" in page.locator("#own li").text_content()
+
+
+def test_a_recorded_set_that_ties_is_not_said_to_beat_others(opened, tmp_path):
+    """The toy knows none of the words, so that every set scores the same."""
+    folders = [run(texts(2), model=Toy(), m=5, protocol=each, out=tmp_path / each).folder for each in PROTOCOLS]
+    page = opened(write_html(folders, tmp_path / "ties.html").as_uri())
+    for at, (folder, said) in enumerate(zip(folders, PROTOCOLS.values(), strict=True)):
+        [example, _] = run_record(folder, budget=BUDGET)["examples"]
+        _, cell = next(cells(run_record(folder, budget=BUDGET), example))
+        for n, units in ((5, example["rationales"][cell["rationale"]]), (4, sets_of(example, cell)[2][1])):
+            go(page, run=str(at), example=example["id"], set=".".join(map(str, units)))
+            page.locator("#own li", has_text=f" %, {said.format(n)}.").wait_for()
 
 
 def test_a_random_set_shows_its_words_at_the_pointer_and_with_keys(opened, address, record):
@@ -260,6 +311,9 @@ def test_the_page_opens_with_the_most_telling_example(opened, address, record):
     page = opened(address)
     assert view(page)["id"] == record["opens"] and "#" not in page.url
     assert page.locator("#list [aria-current] .id").text_content() == record["opens"]
+    page.get_by_role("link", name="See one example").click()
+    page.wait_for_function("document.querySelector('#examples').getBoundingClientRect().top < innerHeight / 2")
+    assert view(page)["id"] == record["opens"]
 
 
 def test_examples_in_notes_are_links_and_codes_of_flags_are_words(opened, address, found):

@@ -142,6 +142,18 @@ function marked({ kind, text, unit, before }, value, largest) {
 
 const overlap = (a, b) => { const both = a.filter((unit) => b.includes(unit)).length; return both / (a.length + b.length - both); };
 
+// Size and null of a recorded set, where they are not the chosen ones.
+function settingOf(configuration) {
+  const told = Object.entries({ k: "size", null: "null" }).filter(([name]) => String(configuration[name]) !== controls[name].value);
+  return told.length ? ` (${told.map(([name, what]) => `${what}: ${word(name, String(configuration[name]))}`).join(", ")})` : "";
+}
+
+// Random sets that match more than a common size belong to one method.
+function ownerOf({ attribution, k, null: matched }) {
+  const shared = matched === "size" && Number.isFinite(parseFloat(k));
+  return shared || attribution === controls.attribution.value ? "" : ` of ${attribution}`;
+}
+
 // The recorded set that shares most: of the chosen setting before others, a rationale before random sets.
 function neighbour(example, own, operator) {
   const current = placeOf(operator);
@@ -152,26 +164,29 @@ function neighbour(example, own, operator) {
   for (const place of places) {
     const cell = cellOf(example, place);
     if (cell.error !== undefined) continue;
-    const { attribution } = run().configurations[place];
-    consider({ units: example.rationales[cell.rationale], score: cell.score, rate: cell.win_rate, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${attribution}` });
+    const configuration = run().configurations[place];
+    const setting = settingOf(configuration);
+    consider({ units: example.rationales[cell.rationale], score: cell.score, win_rate: cell.win_rate, ties: cell.ties, n: example.nulls[cell.null].length, name: `the ${chosen()} of ${configuration.attribution}${setting}` });
     const sets = randomSets(example, cell);
-    sets.forEach((each, at) => consider({ ...each, name: `random set ${each.draw + 1}`, rest: () => sets.filter((_, other) => other !== at) }));
+    sets.forEach((each, at) => consider({ ...each, name: `random set ${each.draw + 1}${ownerOf(configuration)}${setting}`, rest: () => sets.filter((_, other) => other !== at) }));
   }
-  if (best?.rest) Object.assign(best, { n: best.rest().length, rate: wins(best.score, best.rest()) });
+  if (best?.rest) Object.assign(best, wins(best.score, best.rest()));
   return best;
 }
 
 function wins(score, others) {
   const side = keeps() ? 1 : -1;
-  const points = others.map((other) => (side * score > side * other.score ? 1 : score === other.score && !run().strict ? 0.5 : 0));
-  return others.length ? points.reduce((sum, each) => sum + each, 0) / others.length : null;
+  const beaten = others.filter((other) => side * score > side * other.score).length;
+  const tied = others.filter((other) => score === other.score).length;
+  const n = others.length;
+  return { n, win_rate: n ? (beaten + (run().strict ? 0 : tied / 2)) / n : null, ties: n ? tied / n : 0 };
 }
 
 function ownSentences(example) {
   return operators().map((operator) => {
     const near = neighbour(example, state.own, operator);
     if (near === null) return null;
-    const place = `${ofChains() ? "" : "score "}${shownScore(near.score)}, ${near.rate === null ? "with no other set to compare with" : `beats ${percent(near.rate)} of ${near.n} random sets`}`;
+    const place = `${ofChains() ? "" : "score "}${shownScore(near.score)}, ${near.win_rate === null ? "with no other set to compare with" : outcome(near, near.n).replace(/^./, (first) => first.toLowerCase())}`;
     const shared = near.units.filter((unit) => state.own.includes(unit)).length;
     if (near.share === 1) return `Under ${operator}, this very set was scored: it is ${near.name}; ${place}.`;
     return `Under ${operator}, the nearest recorded set is ${near.name} (${shared} shared, ${near.units.length} in all, overlap ${percent(near.share)}): ${place}.`;
@@ -193,7 +208,7 @@ function ownPart(example) {
   box.append(
     el("p", {}, el("b", {}, `◆ Your own ${chosen()}: `), state.own.map((unit, at) => [at ? ", " : "", el("bdi", {}, short(names[unit] ?? "", 60))]), " ", clear),
     el("ul", {}, sentences.map((each) => el("li", {}, each))),
-    neighbours ? el("p", { class: "note" }, "This page has no model: the neighbour was scored, not your own set.") : null,
+    ...(neighbours ? [el("p", { class: "note" }, "This page has no model: the neighbour was scored, not your own set.")] : []),
   );
   return box;
 }
