@@ -17,6 +17,7 @@ Bugs stay `AssertionError` or `TypeError`.
 """
 
 import importlib
+import re
 import unicodedata
 from types import ModuleType
 
@@ -92,12 +93,34 @@ def require(module: str, *, install: str, purpose: str) -> ModuleType:
         ) from exc
 
 
-def without_controls(text: str) -> str:
+_CLOSING = {"\u202a": "\u202c", "\u202b": "\u202c", **dict.fromkeys("\u2066\u2067\u2068", "\u2069")}
+"""Embeddings and isolates: the character that begins one, and the one that ends it."""
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+def without_controls(text: str, *, is_text: bool = False) -> str:
     """Replace control characters but new lines and tabs by `\ufffd`: a terminal would obey them.
 
-    So do halves of characters (lone surrogates), as file names that are no UTF-8 have: they cannot be printed.
+    So do halves of characters (lone surrogates), as file names that are no UTF-8 have: they cannot be printed. So do
+    characters that turn the direction of what follows: behind a name, numbers would read in another order. Where
+    `is_text`, embeddings and isolates that are closed stay, since texts from right to left need them.
     """
-    return "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" else c for c in text)
+    if text.isprintable():
+        return text
+    found = "".join("\ufffd" if unicodedata.category(c) in {"Cc", "Cs"} and c not in "\n\t" else c for c in text)
+    kept = _closed(found) if is_text else set()
+    return _TURNS.sub(lambda turn: turn[0] if turn.start() in kept else "\ufffd", found)
+
+
+def _closed(text: str) -> set[int]:
+    """Return the places where an embedding or an isolate begins or ends that is closed within the text."""
+    opened, places = list[int](), set[int]()
+    for turn in _TURNS.finditer(text):
+        if turn[0] in _CLOSING:
+            opened.append(turn.start())
+        elif opened and _CLOSING[text[opened[-1]]] == turn[0]:
+            places |= {opened.pop(), turn.start()}
+    return places
 
 
 def is_broken(text: str) -> bool:

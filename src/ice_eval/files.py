@@ -123,7 +123,9 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object of a JSON file, or raise ConfigError."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError, RecursionError) as exc:  # not JSON, not text, or missing
+    except FileNotFoundError as exc:
+        raise ConfigError(f"{path} is gone.") from exc
+    except (ValueError, OSError, RecursionError) as exc:  # not JSON, or not text
         raise ConfigError(f"{path} is damaged: {exc}.") from exc
     if not isinstance(content, dict):
         raise ConfigError(f"{path} is damaged: an object is expected, not {type(content).__name__}.")

@@ -1,5 +1,6 @@
 """The audit document: every page names the run, and all texts are shown as they are."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,8 +11,9 @@ import pytest
 from tests.small_runs import METHODS, Waves, run, task_of, texts
 
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.audit import write_audit
+from ice_eval.report.audit import _exclusions, write_audit
 from ice_eval.report.provenance import provenance
+from ice_eval.results import RunFolder
 from ice_eval.tasks._base import Shot
 
 pytest.importorskip("typst", reason="needs typst: pip install 'ice-eval[pdf]'")
@@ -106,6 +108,33 @@ def test_a_run_with_failed_examples_says_so_first(tmp_path):
     text = plain("\n".join(pages_of(write_audit([failing.folder], tmp_path / "a.pdf"))))
     assert text.index("examples have no result") < text.index("2 Scope")
     assert "None: all" not in text
+
+
+def test_examples_that_fail_are_named_once_for_each_operator(tmp_path):
+    class Sparse(Waves):
+        def log_scores(self, batch, labels, *, prefix=0):
+            scores = super().log_scores(batch, labels, prefix=prefix)
+            scores[batch.lengths == 4 + 2] = np.nan  # texts of two words
+            return scores
+
+    methods = {"first": METHODS["hat"], "second": METHODS["strong"]}
+    failing = run(
+        texts(6), model=Sparse(), attributions=methods, operators=["delete", "mask-unk"], m=5, out=tmp_path / "run"
+    )
+    lost = [line for line in failing.folder.examples() if line.error is not None]
+    assert {line.operator for line in lost} == {"delete", "all"}
+    [(reason, n, ids)] = _exclusions(failing.folder)
+    assert reason.endswith(" (first, second under delete)")
+    assert n == len(ids.split(", ")) and set(ids.split(", ")) == {line.example_id for line in lost}
+
+
+@pytest.mark.parametrize("finished", ["abc", "2026-13-45", "", "0001-01-01", "1900-01-01T00:00:00+00:00"])
+def test_a_time_that_is_none_does_not_matter(found, tmp_path, finished):
+    shutil.copytree(found.path, tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    manifest |= {"finished": finished, "started": finished}
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    assert write_audit([RunFolder(tmp_path / "run")], tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_the_same_run_gives_the_same_file_and_nothing_else_is_left(found, path, tmp_path):

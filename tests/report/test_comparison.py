@@ -39,7 +39,7 @@ def test_the_better_run_is_named_with_operator_interval_and_adjusted_p():
     )
     worse = line(operator="infill", difference=-0.1, ci=(-0.15, -0.05), p=0.00001)
     assert said(worse) == (
-        "A is better for attention under infill (B − A = -10.0 pp [-15.0, -5.0], adjusted p <0.0001)."
+        "A is better for attention under infill (B − A = -10.0 pp [-15.0, -5.0], adjusted p < 0.0001)."
     )
 
 

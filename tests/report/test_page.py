@@ -9,13 +9,15 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import pytest
+from tests.small_runs import METHODS, run, texts
 
 import ice_eval
 from ice_eval.models.toy import Toy
 from ice_eval.report import page, summary_html, write_html
 from ice_eval.report.browser import script_json
-from ice_eval.report.page import content_policy, drawings, script_text, unbroken
-from ice_eval.results import RunFolder
+from ice_eval.report.comparison import comparison_page
+from ice_eval.report.page import ShownExample, content_policy, drawings, script_text, unbroken
+from ice_eval.results import RunFolder, differences, view_example
 from ice_eval.tasks import Records, Task
 
 SCRIPT = "<script>alert('{}')</script>"
@@ -314,3 +316,18 @@ def test_without_altair_the_page_says_how_to_get_it(folder, monkeypatch):
     assert drawings([folder]).missing == (
         "No figures: 'altair' is not installed, and is needed to draw figures. Install it: pip install 'altair'"
     )
+
+
+def test_a_name_cannot_turn_the_numbers_behind_it_and_texts_keep_their_direction(tmp_path):
+    turned, text = "a\u202ename\u2066", "the film \u2067קסם\u2069 was good and long but dull at its end"
+    found = run([text, *texts(5)], attributions={turned: METHODS["hat"], "random": None}, m=5, out=tmp_path / "run")
+    for written in (
+        write_html([found.folder], tmp_path / "page.html").read_text(encoding="utf-8"),
+        comparison_page(differences(found.folder, [found.folder])),
+        summary_html(found.folder),
+    ):
+        shown = re.sub(r"<script.*?</script>", "", written, flags=re.DOTALL)
+        assert "a\ufffdname\ufffd" in shown and not re.search("[\u202a-\u202e\u2066-\u2069]", shown)
+    example = ShownExample(view_example(found.folder, "0"))
+    assert "\u2067קסם\u2069" in re.sub("<[^>]*>", "", example._repr_html_())
+    assert f"text: {text}\n" in repr(example) and "a\ufffdname\ufffd under delete" in repr(example)

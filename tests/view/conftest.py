@@ -1,3 +1,4 @@
+import contextlib
 import http.client
 import json
 import socket
@@ -43,9 +44,9 @@ def runs(tmp_path_factory):
     return root
 
 
-@pytest.fixture(scope="session")
-def served(runs):
-    """The server of `ice view` over these runs, in a thread."""
+@contextlib.contextmanager
+def serving(root):
+    """The server of `ice view` over a folder, in a thread."""
     import uvicorn
 
     from ice_eval.view.server import HOST, application
@@ -54,7 +55,7 @@ def served(runs):
         listening.bind((HOST, 0))
         listening.listen()
         port = listening.getsockname()[1]
-        app = application(RunIndex(runs), WhatIf(), token=TOKEN, port=port)
+        app = application(RunIndex(root), WhatIf(), token=TOKEN, port=port)
         server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
@@ -65,8 +66,18 @@ def served(runs):
         thread.join(10)
 
 
+@pytest.fixture(scope="session")
+def served(runs):
+    with serving(runs) as found:
+        yield found
+
+
 @pytest.fixture
 def ask(served):
+    return asker(served)
+
+
+def asker(served):
     """Method, path, headers and body of a request -> its status, headers and text."""
 
     def build(method="GET", path="/", *, token=TOKEN, host=None, body=None, **headers):

@@ -1,12 +1,15 @@
 """Who may see the pages, and what is in them."""
 
 import json
+import os
 import re
 import shutil
+import sys
+import threading
 
 import pytest
 from tests.toy_runs import stamps_of
-from tests.view.conftest import MARKUP, TEXT, TOKEN
+from tests.view.conftest import MARKUP, TEXT, TOKEN, asker, serving
 
 from ice_eval.view import RunIndex
 
@@ -114,7 +117,7 @@ def test_a_run_that_is_gone_is_a_sentence(ask, runs):
     [run] = [each.id for each in RunIndex(runs).entries() if each.name == "vanished"]
     shutil.rmtree(runs / "vanished")
     found = ask(path=f"/run/{run}/")
-    assert found.status == 409 and "manifest.json" in found.text and "vanished" not in ask().text
+    assert found.status == 409 and "manifest.json is gone." in found.text and "vanished" not in ask().text
 
 
 def test_a_long_question_is_refused(ask, ids, served):
@@ -126,3 +129,89 @@ def test_a_report_is_rendered_and_not_taken_from_the_folder(ask, ids, runs):
     found = ask(path=f"/run/{ids['first']}/").text
     assert "alert(1)" not in found and "Is the explanation faithful to the model?" in found
     assert re.search(r'<a href="/">All runs</a> · <a href="/run/\w+/try">What if …</a> · <bdi>first</bdi>', found)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+def test_folders_whose_names_are_not_utf_8_are_shown(runs, tmp_path):
+    root = tmp_path / os.fsdecode(b"r\xff")
+    for name in ("first", os.fsdecode(b"bad\xff")):
+        shutil.copytree(runs / "first", root / name)
+    shutil.copytree(runs / "unfinished", root / os.fsdecode(b"no\xff"))
+    (root / os.fsdecode(b"no\xff") / "manifest.json").write_text("{")
+    with serving(root) as served:
+        ask, ids = asker(served), [each.id for each in RunIndex(root).entries()]
+        compared = ask(path=f"/compare?run={ids[0]}&run={ids[1]}")
+        assert "r\ufffd</bdi>: 2 runs" in ask().text and "no\ufffd/manifest.json is damaged" in ask().text
+        assert compared.status == 200 and "/bad\ufffd." in compared.text
+        assert all(ask(path=f"/run/{run}/").status == 200 for run in ids)
+
+
+def test_files_that_contradict_themselves_are_a_sentence_and_one_line_of_log(runs, tmp_path, caplog, capfd):
+    for name in ("good", "bad", "operator"):
+        shutil.copytree(runs / "first", tmp_path / name)
+    for name, field, value in (("bad", "win_rate", None), ("operator", "operator", "unheard-of")):
+        summary = json.loads((tmp_path / name / "summary.json").read_text())
+        summary["configurations"][0][field] = value
+        (tmp_path / name / "summary.json").write_text(json.dumps(summary))
+    with serving(tmp_path) as served:
+        ask, ids = asker(served), {each.name: each.id for each in RunIndex(tmp_path).entries()}
+        assert ask().status == 200 and "good" in ids
+        caplog.clear()
+        found = ask(path=f"/run/{ids['bad']}/")
+        assert found.status == 500 and "`ice rescore` writes the summary anew" in found.text
+        assert "default-src 'none'" in found.headers["Content-Security-Policy"]
+        assert ask(path=f"/run/{ids['good']}/").status == 200
+        assert ask(path=f"/run/{ids['operator']}/").status in (200, 500)
+    [line] = [each.getMessage() for each in caplog.records if ids["bad"] in each.getMessage()]
+    assert "\n" not in line and line.startswith(f"/run/{ids['bad']}/: TypeError")
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_the_index_does_not_wait_for_a_report(runs, monkeypatch):
+    entered, go_on = threading.Event(), threading.Event()
+
+    def slow(folders):
+        entered.set()
+        go_on.wait(30)
+        raise OSError("enough")
+
+    monkeypatch.setattr("ice_eval.view.server.page", slow)
+    with serving(runs) as served:
+        ask, [run, *_] = asker(served), [each.id for each in RunIndex(runs).entries()]
+        report = threading.Thread(target=ask, kwargs={"path": f"/run/{run}/"})
+        report.start()
+        assert entered.wait(30)
+        assert ask().status == 200 and not go_on.is_set()
+        go_on.set()
+        report.join(30)
+
+
+def test_a_comparison_links_the_report_of_every_run(runs, tmp_path):
+    for number in range(9):
+        shutil.copytree(runs / "first", tmp_path / str(number))
+    with serving(tmp_path) as served:
+        query = "&".join(f"run={each.id}" for each in RunIndex(tmp_path).entries())
+        found = asker(served)(path=f"/compare?{query}").text
+    assert all(f">Report {letter}</a>" in found for letter in "ABCDEFGHI")
+
+
+def test_served_pages_do_not_claim_to_be_files(ask, ids):
+    paths = ["/", "/nothing", f"/run/{ids['first']}/", f"/run/{ids['first']}/try"]
+    for path in [*paths, f"/compare?run={ids['first']}&run={ids['grid/runs/second']}"]:
+        found = ask(path=path).text
+        assert "on this machine alone" in found and "This file needs no network" not in found
+
+
+def test_a_run_that_no_sentence_can_be_made_of_does_not_hide_the_others(runs, tmp_path, monkeypatch):
+    for name in ("good", "bad"):
+        shutil.copytree(runs / "first", tmp_path / name)
+    (tmp_path / "bad" / "summary.json").write_text((runs / "first" / "summary.json").read_text().replace("delete", "x"))
+    index = RunIndex(tmp_path)
+
+    def strict(summary, manifest):
+        operators = dict.fromkeys(manifest.config.operators, True)
+        return all(operators[line.operator] for line in summary.configurations if line.operator != "all")
+
+    monkeypatch.setattr("ice_eval.view.index.conclude", strict)
+    assert [each.name for each in index.entries()] == ["good"]
+    assert index.unreadable == [("bad", "its files disagree (KeyError: 'x'); `ice rescore` writes the summary anew.")]

@@ -1,5 +1,6 @@
 """Runs as a PDF for auditors: scope, prompt, exclusions, verdicts and limits, with the hash on every page."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -16,6 +17,7 @@ from ice_eval.report.provenance import CITATION, PROMPTS, command, provenance
 from ice_eval.report.sentences import SCOPE, lead, notes
 from ice_eval.report.tables import run_names, tables
 from ice_eval.results import Manifest, RunFolder
+from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import simultaneous as with_simultaneous
 from ice_eval.table import Table
 
@@ -37,11 +39,11 @@ def write_audit(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool 
     runs = [_run(folder, name, simultaneous=simultaneous) for folder, name in zip(folders, names, strict=True)]
     # Texts are data: the template shows them and never reads them as markup.
     content = {"title": ", ".join(dict.fromkeys(names)), "runs": runs, "version": __version__, "citation": CITATION}
-    finished = max(folder.manifest().finished or folder.manifest().started for folder in folders)
+    finished = max(_seconds(folder.manifest()) for folder in folders)
     pdf = typst.compile(
         asset("audit.typ").encode(),
         sys_inputs={"data": json.dumps(_clean(content), ensure_ascii=False)},
-        timestamp=int(datetime.fromisoformat(finished).timestamp()),  # the same run gives the same file
+        timestamp=finished,  # the same run gives the same file
     )
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +52,15 @@ def write_audit(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool 
     except OSError as exc:
         raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
     return path
+
+
+def _seconds(manifest: Manifest) -> int:
+    """Return the end of a run, or its start, in seconds since 1970; 0 where somebody changed both to no time."""
+    for time in (manifest.finished, manifest.started):
+        with contextlib.suppress(ValueError, OverflowError):
+            if time:
+                return max(int(datetime.fromisoformat(time).timestamp()), 0)
+    return 0
 
 
 def _run(folder: RunFolder, name: str, *, simultaneous: bool) -> dict[str, Any]:
@@ -88,15 +99,17 @@ def _prompts(manifest: Manifest) -> list[tuple[str, str]]:
 def _exclusions(folder: RunFolder) -> Iterator[tuple[str, int, str]]:
     """Yield each reason why examples have no result, their number, and their ids."""
     reasons: dict[str, dict[str, None]] = {}
+    failed: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for part in folder.parts():
         for row in folder.inputs(part):
             if row.skip_reason is not None:
                 reasons.setdefault(row.skip_reason, {})[row.example_id] = None
     skipped = {each for ids in reasons.values() for each in ids}
     for line in folder.examples():
-        if line.error is not None and line.example_id not in skipped:
-            where = f"{line.error} ({line.attribution} under {line.operator})"
-            reasons.setdefault(where, {})[line.example_id] = None
+        if line.error is not None and line.operator != ALL and line.example_id not in skipped:
+            methods, ids = failed.setdefault((line.error, line.operator), ({}, {}))
+            methods[line.attribution] = ids[line.example_id] = None
+    reasons |= {f"{why} ({', '.join(names)} under {operator})": ids for (why, operator), (names, ids) in failed.items()}
     for reason, ids in reasons.items():
         more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
         yield reason, len(ids), ", ".join(list(ids)[:_NAMED]) + more
@@ -112,9 +125,9 @@ def _table(table: Table) -> dict[str, Any]:
     return {"title": table.title, "header": table.header, "numbers": table.are_numbers, "cells": cells}
 
 
-def _clean(content: Any) -> Any:
+def _clean(content: Any, *, is_text: bool = False) -> Any:
     if isinstance(content, str):
-        return unbroken(without_controls(content))
+        return unbroken(without_controls(content, is_text=is_text))
     if isinstance(content, dict):
-        return {name: _clean(each) for name, each in content.items()}
-    return list(map(_clean, content)) if isinstance(content, list | tuple) else content
+        return {name: _clean(each, is_text=name == "prompts") for name, each in content.items()}
+    return [_clean(each, is_text=is_text) for each in content] if isinstance(content, list | tuple) else content

@@ -9,6 +9,7 @@ from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
 from ice_eval.report.colours import word_of
+from ice_eval.report.conclusion import listed
 from ice_eval.report.page import Drawings, html_page, write_page
 from ice_eval.report.sentences import difference_notes, setting_of
 from ice_eval.report.tables import difference_tables, run_letters, run_names, setting
@@ -172,14 +173,15 @@ def _named(line: WinRateDifference, letter: str, several: bool) -> str:
 def numbers(line: WinRateDifference) -> str:
     """Return a difference with its interval and its adjusted p-value."""
     p = written(line.p_adjusted, "p-value")
+    named = f"p < {p[1:]}" if p.startswith("<") else f"p = {p}"
     limits = "" if line.difference_ci is None else f" {written(line.difference_ci, 'points interval')}"
-    return f"{written(line.difference, 'points')}{limits}, adjusted p {p if p.startswith('<') else f'= {p}'}"
+    return f"{written(line.difference, 'points')}{limits}, adjusted {named}"
 
 
 def _listed(lines: Sequence[WinRateDifference], letter: str, several: bool) -> str:
     more = [] if len(lines) <= _NAMED else [f"{len(lines) - _NAMED} more"]
     parts = [*(_named(line, letter, several) for line in lines[:_NAMED]), *more]
-    return " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+    return listed(parts)
 
 
 def _of_subjects(letters: Sequence[str], summaries: Sequence[Summary]) -> Iterator[str]:

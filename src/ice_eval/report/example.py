@@ -173,8 +173,8 @@ def shown(view: ExampleView) -> list[ComparedOutcome]:
 
 
 def harmless(line: Text) -> Text:
-    """Return a text without control characters, which a terminal would obey."""
-    line.plain = without_controls(line.plain)
+    """Return a line, which may have the text of an example, without what a terminal would obey."""
+    line.plain = without_controls(line.plain, is_text=True)
     return line
 
 

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from ice_eval import __version__
 from ice_eval.analysis import GridResults
 from ice_eval.analysis.measures import Found, Missing, measured, measures
-from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require
+from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require, without_controls
 from ice_eval.files import as_text, cache_folder, write_atomically
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
@@ -28,7 +28,7 @@ from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colo
 from ice_eval.report.conclusion import conclude
 from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
 from ice_eval.report.grid_page import GridContent, grid_page, link_to, together
-from ice_eval.report.provenance import CITATION, command, provenance
+from ice_eval.report.provenance import CITATION, PROMPTS, command, provenance
 from ice_eval.report.sentences import SCOPE, in_first_setting, lead, notes, place_of
 from ice_eval.report.tables import cost_table, run_names, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
@@ -275,14 +275,20 @@ def _environment() -> jinja2.Environment:
     # Whatever a user's file holds, a model's name included, is text in the page, never markup.
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     loader = jinja2.PackageLoader("ice_eval.report")
-    found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, **strict)
-    found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS}
+    found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, finalize=_named, **strict)
+    found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS, "prompts": PROMPTS}
     found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
-    found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(_named(text))))
+    found.filters["as_is"] = escape
     return found
+
+
+def _named(value: Any) -> Any:
+    """Return a value without characters that turn the order of numbers; texts of examples are passed `as_is`."""
+    return without_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def unbroken(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
+from ice_eval.files import as_text
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import cot_notes
@@ -289,9 +290,9 @@ def plan_notes(plan: Plan) -> list[str]:
 
 def difference_notes(found: Sequence[RunDifference]) -> list[str]:
     """Return notes beside the differences of some runs from a first one."""
-    notes = [f"A is {found[0].first.path}."]
+    notes = [f"A is {as_text(found[0].first.path)}."]
     for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
-        notes.append(f"{letter} is {each.second.path}. {_shared_examples(each)}")
+        notes.append(f"{letter} is {as_text(each.second.path)}. {_shared_examples(each)}")
         if not each.settings:
             notes.append(f"A and {letter} have the same settings.")
         for cells, name in ((each.only_first, "A"), (each.only_second, letter)):

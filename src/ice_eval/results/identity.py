@@ -16,6 +16,7 @@ from ice_eval import stats
 from ice_eval._registry import plugin_packages
 from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
+from ice_eval.files import as_text
 from ice_eval.rationales import Share
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.records import Configuration, Manifest, Scalar
@@ -183,7 +184,7 @@ class RunDifference:
         ]
         names = ("settings", "only_first", "only_second")
         named = {name: [each._asdict() for each in getattr(self, name)] for name in names}
-        paths = {"first": str(self.first.path), "second": str(self.second.path)}
+        paths = {"first": as_text(self.first.path), "second": as_text(self.second.path)}
         return {**vars(self), **paths, **named, "configurations": lines}
 
 

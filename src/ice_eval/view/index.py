@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, without_controls
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import leading
@@ -72,7 +72,10 @@ class RunIndex:
                 entry = self._entry(path, name)
                 known[entry.id] = entry
             except (ConfigError, OSError) as exc:
-                unreadable.append((name, str(exc)))
+                unreadable.append((name, without_controls(str(exc))))
+            except Exception as exc:  # a summary that contradicts itself must not hide the other runs
+                reason = without_controls(f"{type(exc).__name__}: {exc}")
+                unreadable.append((name, f"its files disagree ({reason}); `ice rescore` writes the summary anew."))
         self._known, self.unreadable = known, unreadable
         return sorted(known.values(), key=lambda each: each.manifest.finished or "", reverse=True)
 

@@ -4,9 +4,11 @@ import contextlib
 import functools
 import html
 import json
+import logging
 import re
 import secrets
 import threading
+from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,9 +20,11 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ice_eval.errors import IceError, is_broken
+from ice_eval.errors import IceError, is_broken, without_controls
+from ice_eval.files import as_text
 from ice_eval.report.comparison import comparison_page
 from ice_eval.report.page import Drawings, html_page, page
+from ice_eval.report.tables import run_letters
 from ice_eval.results import differences
 from ice_eval.view.index import RunEntry, RunIndex, grid_table, runs_table
 from ice_eval.view.what_if import EXAMPLES, WhatIf, examples_of, refusal
@@ -38,6 +42,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
 }
 _HOME = ("All runs", "/")
+_LOG = logging.getLogger(__name__)
 
 
 def application(index: RunIndex, what_if: WhatIf, *, token: str, port: int) -> ASGIApp:
@@ -50,7 +55,7 @@ def application(index: RunIndex, what_if: WhatIf, *, token: str, port: int) -> A
         Route("/run/{run}/try", pages.try_out),
         Route("/run/{run}/try", pages.ask, methods=["POST"]),
     ]
-    handlers: Any = dict.fromkeys((IceError, OSError, HTTPException), _failed)
+    handlers: Any = dict.fromkeys((IceError, OSError, HTTPException), _failed) | {Exception: _unexpected}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), token=token, port=port)
 
 
@@ -76,7 +81,8 @@ class _Guard:
             await send(message)
 
         answer = self._answer(Request(scope)) if scope["type"] == "http" else PlainTextResponse("no", 403)
-        await (answer or self._app)(scope, receive, guarded)
+        with contextlib.suppress(Exception):  # Starlette raises again, for a traceback, what it has answered
+            await (answer or self._app)(scope, receive, guarded)
 
     def _answer(self, request: Request) -> Response | None:
         """Return the answer to a request that the pages must not see; None for all others."""
@@ -102,16 +108,17 @@ class _Pages:
 
     def __init__(self, runs: RunIndex, what_if: WhatIf) -> None:
         self._runs, self._what_if = runs, what_if
-        self._lock = threading.Lock()
+        self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._report = functools.lru_cache(maxsize=8)(self._written_report)
 
     def index(self, request: Request) -> Response:
         with self._lock:
             entries = self._runs.entries()
             unreadable = list(self._runs.unreadable)
+        root = self._runs.root.resolve()
         content = {
-            "title": f"ICE runs: {self._runs.root.resolve().name}",
-            "folder": str(self._runs.root.resolve()),
+            "title": f"ICE runs: {as_text(Path(root.name))}",
+            "folder": as_text(root),
             "entries": entries,
             "runs": runs_table(entries),
             "grid": grid_table(entries),
@@ -122,7 +129,7 @@ class _Pages:
 
     def report(self, request: Request) -> Response:
         entry = self._entry(request.path_params["run"])
-        with self._lock:
+        with self._reporting:  # a report takes seconds, and the index does not wait for it
             return _page(self._report(entry.id, entry.stamp))
 
     def _written_report(self, run: str, stamp: tuple[int, ...]) -> str:
@@ -136,7 +143,8 @@ class _Pages:
         if len(chosen) < 2:
             raise HTTPException(400, "Choose two runs or more in the table of all runs, then compare them.")
         first, *others = (self._entry(run).folder for run in chosen)
-        links = [_HOME, *((f"Report {name}", f"/run/{run}/") for name, run in zip("ABCDEFGH", chosen, strict=False))]
+        named = zip(run_letters(len(chosen)), chosen, strict=True)
+        links = [_HOME, *((f"Report {letter}", f"/run/{run}/") for letter, run in named)]
         return _page(comparison_page(differences(first, others), links=links))
 
     def try_out(self, request: Request) -> Response:
@@ -166,7 +174,7 @@ class _Pages:
         try:
             return JSONResponse(await run_in_threadpool(self._what_if.ask, entry, fields, units, operator))
         except IceError as exc:
-            return JSONResponse({"error": str(exc)})
+            return JSONResponse({"error": without_controls(str(exc))})
 
     def _entry(self, run: str) -> RunEntry:
         """Return a run by its id in the index; nothing of a request becomes a path."""
@@ -204,6 +212,18 @@ def _page(text: str, status: int = 200) -> Response:
 
 def _failed(request: Request, exc: Exception) -> Response:
     status, said = (exc.status_code, exc.detail) if isinstance(exc, HTTPException) else (409, str(exc))
+    return _sentence(request, without_controls(said), status)
+
+
+def _unexpected(request: Request, exc: Exception) -> Response:
+    """Answer what no check foresaw: most likely a file that somebody changed; the terminal gets one line."""
+    reason = " ".join(without_controls(f"{type(exc).__name__}: {exc}").split())
+    _LOG.error("%s: %s", request.url.path, reason)
+    said = f"A file of the run may be changed or of another run ({reason}). `ice rescore` writes the summary anew."
+    return _sentence(request, said, 500)
+
+
+def _sentence(request: Request, said: str, status: int) -> Response:
     if request.method == "POST":
         return JSONResponse({"error": said}, status)
     content = {"title": "ICE runs", "said": said, "links": [_HOME], "drawn": Drawings()}
