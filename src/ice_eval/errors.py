@@ -112,6 +112,11 @@ def without_controls(text: str, *, is_text: bool = False) -> str:
     return _TURNS.sub(lambda turn: turn[0] if turn.start() in kept else "\ufffd", found)
 
 
+def without_turns(text: str) -> str:
+    """Leave out what turns the direction of a text, for its beginning in a table: what is cut off may close it."""
+    return _TURNS.sub("", text)
+
+
 def _closed(text: str) -> set[int]:
     """Return the places where an embedding or an isolate begins or ends that is closed within the text."""
     opened, places = list[int](), set[int]()

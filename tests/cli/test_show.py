@@ -67,6 +67,14 @@ def test_text_that_looks_like_markup_is_shown_as_it_is(run, ice, tmp_path, tmp_p
     assert "text: a [bold]dull[/bold] film [/] :smile:" in ice("show", tmp_path / "run", "--example", "0").out
 
 
+def test_the_direction_of_a_text_stays_and_its_beginning_in_the_list_has_none(run, ice, tmp_path, tmp_path_factory):
+    path, text = tmp_path_factory.mktemp("turned") / "d.jsonl", "the film \u2067קסם\u2069 is fun"
+    path.write_text(json.dumps({"text": text}) + "\n" + '{"text": "a fun film"}\n')
+    assert run(data=path).code == 0
+    assert f"text: {text}\n" in ice("show", tmp_path / "run", "--example", "0").out
+    assert "the film קסם is fun" in ice("show", tmp_path / "run").out
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

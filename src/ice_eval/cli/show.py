@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from ice_eval.cli._options import Json
 from ice_eval.cli._output import console, print_json, print_line, print_tables
+from ice_eval.errors import without_turns
 
 if TYPE_CHECKING:
     from ice_eval.results import Configuration, ExampleView, InputRow, LedgerRow, RunFolder
@@ -93,7 +94,7 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
     about = columns("text", example_id="example", prediction="prediction")
     table = table_of(
         f"Examples of {folder.path}{place and f', win rates under {shown}'}",
-        [line | {"text": line["text"][:words]} for line in lines[:most]],
+        [line | {"text": without_turns(line["text"])[:words]} for line in lines[:most]],
         [*about, *found, Column("text", "text", "text")],
     )
     notes = [f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
