@@ -17,6 +17,7 @@ RUNS = {
     "a protocol's own choices": ["--task", "demo", "--protocol", "released"],
     "adaptive data set": ["--task", "demo", "--adaptive", "dataset", "--m", "40"],
     "adaptive examples": ["--task", "demo", "--adaptive", "examples", "--m", "500"],
+    "data of the name of a known task": ["--data", "sst2.jsonl", "--prompt", "{text}", "--labels", "no,yes"],
     "one field of two": [*ADHOC, "--explain", "b"],
     "fields in another order": [*ADHOC, "--explain", "b,a"],
     "all fields": ADHOC,
@@ -38,7 +39,8 @@ RUNS = {
 def data(tmp_path):
     texts = ["a good and warm film", "a bad and cold plot"]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps({"a": t, "b": t[::-1]}) + "\n" for t in texts))
-    (tmp_path / "reviews.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
+    for name in ("reviews", "sst2"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in texts))
 
 
 @pytest.mark.parametrize("options", RUNS.values(), ids=RUNS)

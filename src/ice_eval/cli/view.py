@@ -18,6 +18,7 @@ from typer import Argument, Option
 from ice_eval.cli._options import Json
 from ice_eval.cli._output import print_json, print_text
 from ice_eval.errors import ConfigError, require
+from ice_eval.files import as_text
 
 if TYPE_CHECKING:
     import uvicorn
@@ -63,7 +64,7 @@ def view(
             print_json({"url": url, "runs": len(entries)})
         else:
             count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
-            print_text(f"{count} in {folder}. Ctrl-C ends the server.\n{url}")
+            print_text(f"{count} in {as_text(folder.resolve())} (Ctrl-C ends the server)\n{url}")
         sys.stdout.flush()
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

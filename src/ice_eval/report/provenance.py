@@ -196,11 +196,15 @@ def _pair(name: str, value: object) -> tuple[str, ...]:
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     """Return `--task`, and `--data`, `--prompt`, `--labels` and `--explain` where they are not the task's own."""
     # None where these would be another task: a task file or Python code may define what no flag can.
+    known: list[Task | None] = [None]  # a file of data may have the name of a known task
+    with contextlib.suppress(ConfigError):
+        known.insert(0, load_task(manifest.config.task))
+    return next((flags for task in known if (flags := _flags_from(task, manifest)) is not None), None)
+
+
+def _flags_from(known: Task | None, manifest: Manifest) -> dict[str, Any] | None:
+    """Return the flags that make the task of a run from a known one, or from its data alone; None if none do."""
     name, origin, labels, prompt = manifest.config.task, manifest.data.origin, list(manifest.labels), manifest.prompt
-    try:
-        known: Task | None = load_task(name)
-    except ConfigError:
-        known = None
     if not origin.endswith((".jsonl", ".csv")) and (known is None or origin != known.data.origin):
         return None
     flags: dict[str, Any] = {} if known is None else {"task": name}
