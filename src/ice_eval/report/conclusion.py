@@ -270,7 +270,7 @@ def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, fa
         yield Tile("model accuracy", percent(widest.accuracy), f"{len(manifest.labels)} labels")
     ties = [line.tie_rate for line in lines if line.tie_rate is not None and line.attribution != CONTROL]
     if ties:
-        yield Tile("random sets that tie", percent(max(ties)), "at most, under one operator")
+        yield Tile("random sets that tie", percent(max(ties)), "at most, for one method")
     over_all = {each.attribution: each.over_all for each in first.methods if not each.is_control}
     words = {name: line.word for name, line in over_all.items() if line is not None and line.word is not None}
     if words:
