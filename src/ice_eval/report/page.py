@@ -281,9 +281,13 @@ def _environment() -> jinja2.Environment:
     functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
-    found.filters["with_code"] = lambda text: Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(_named(text))))
+    found.filters["with_code"] = _with_code
     found.filters["as_is"] = escape
     return found
+
+
+def _with_code(text: str) -> Markup:
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_named(text)))))
 
 
 def _named(value: Any) -> Any:
