@@ -80,6 +80,12 @@ def test_the_whole_prompt_is_there_with_its_worked_examples(found, path):
     assert dict(provenance(found.folder.manifest()))["worked examples"].startswith("Review: worked one")
 
 
+def test_notes_are_words_without_the_names_of_flags(found, path):
+    text, told = plain("\n".join(pages_of(path))), found.folder.summary()
+    assert {flag for line in told.configurations for flag in line.flags} >= {"small_n"}
+    assert "Fewer than 50 examples" in text and "[small_n]" not in text
+
+
 def test_names_are_text_and_never_markup(path):
     text = plain("\n".join(pages_of(path)))
     assert text.count(ODD) > 3

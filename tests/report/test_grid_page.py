@@ -140,7 +140,7 @@ def test_runs_without_any_winner_say_so(summary, tmp_path):
         )
 
     [said] = grid_page(GridContent(Results, {}), (), tmp_path).sentences
-    assert said == "No method beats random sets of the same size under every operator in any of 1 case."
+    assert said == "No method is shown to beat random sets of the same size under every operator in any of 1 case."
 
 
 def test_every_run_is_linked_by_a_relative_address(grid, text):

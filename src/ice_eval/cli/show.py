@@ -94,7 +94,7 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
     about = columns("text", example_id="example", prediction="prediction")
     table = table_of(
         f"Examples of {folder.path}{place and f', win rates under {shown}'}",
-        [line | {"text": without_turns(line["text"])[:words]} for line in lines[:most]],
+        [line | {"text": _cut(without_turns(line["text"]), words)} for line in lines[:most]],
         [*about, *found, Column("text", "text", "text")],
     )
     notes = [f"One of them: ice show {folder.path} --example {rows[0].example_id}"]
@@ -102,6 +102,10 @@ def _list(folder: "RunFolder", *, attribution: str | None, operator: str | None,
     if counts := " and ".join(f"{n} more {name if n > 1 else name[:-1]}" for name, n in left.items() if n > 0):
         notes.insert(0, f"{counts} are not shown; `--json` has all.")
     print_tables([table], notes)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
 
 
 def _rate(line: dict[str, Any], *, name: str) -> float | None:

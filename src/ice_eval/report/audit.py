@@ -14,7 +14,7 @@ from ice_eval.report.colours import FILLS, INKS
 from ice_eval.report.conclusion import conclude
 from ice_eval.report.page import asset, unbroken
 from ice_eval.report.provenance import CITATION, PROMPTS, command, provenance
-from ice_eval.report.sentences import SCOPE, lead, notes
+from ice_eval.report.sentences import SCOPE, Note, lead, notes
 from ice_eval.report.tables import run_names, tables
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.outcomes import ALL
@@ -80,9 +80,14 @@ def _run(folder: RunFolder, name: str, *, simultaneous: bool) -> dict[str, Any]:
         "examples": manifest.data.examples,
         "tables": [_table(table) for table in tables([summary], simultaneous=simultaneous)],
         "lead": lead([summary], simultaneous=simultaneous).replace("`", "") if summary.configurations else "",
-        "limits": [each for each in (SCOPE, found.silence, *notes(summary)) if each],
+        "limits": [each for each in (SCOPE, found.silence, *map(_plain, notes(summary))) if each],
         "command": command(manifest) or "",
     }
+
+
+def _plain(note: str) -> str:
+    """Return a note as a document has it: without the names of flags and the marks of code."""
+    return (note.plain if isinstance(note, Note) else note).replace("`", "")
 
 
 def _prompts(manifest: Manifest) -> list[tuple[str, str]]:

@@ -234,7 +234,7 @@ def _counts(lines: Sequence[GridLine[SummaryLine]]) -> str:
         return "No explanation was evaluated." if lines else "No explanation could be evaluated."
     most, beat = max(map(len, won.values())), "random sets of the same size under every operator"
     if not any(map(any, won.values())):
-        return f"No method beats {beat} in any of {_counted(most, 'case')}."
+        return f"No method is shown to beat {beat} in any of {_counted(most, 'case')}."
     # Methods with equal counts are named together, those with the higher win rates first.
     groups: dict[tuple[int, int], list[str]] = {}
     for name in sorted(won, key=lambda name: (-sum(won[name]) / len(won[name]), -sum(rates[name]) / len(rates[name]))):

@@ -81,6 +81,11 @@ class Note(str):
         note.said, note.examples, note.rest, note.attribution = said, tuple(examples), rest, attribution
         return note
 
+    @property
+    def plain(self) -> str:
+        """The sentence without the name of a flag."""
+        return self.said + ", ".join(self.examples) + self.rest
+
 
 _ACTS = {"sufficiency": "kept", "necessity": "removed"}
 _ENOUGH_FOR_KAPPA = 8
