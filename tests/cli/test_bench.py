@@ -96,10 +96,10 @@ def predict(texts):
 
 
 def test_failed_examples_and_failed_runs_of_a_grid_are_not_hidden(ice, small, tmp_path, monkeypatch):
-    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "failing_grid.py").write_text(FAILING)
     monkeypatch.syspath_prepend(tmp_path)
     grid = small(
-        models=["python:failing:predict", "python:nobody:nothing"], prompts="standard", attributions=["random"]
+        models=["python:failing_grid:predict", "python:nobody:nothing"], prompts="standard", attributions=["random"]
     )
     done = ice("bench", grid, "--max-dropped", 0.9)
     assert done.code == 1 and "no result, more than" not in done.err  # one run failed, the other lost few enough
@@ -111,7 +111,7 @@ def test_failed_examples_and_failed_runs_of_a_grid_are_not_hidden(ice, small, tm
 
 
 def test_a_grid_that_lost_too_many_examples_exits_with_1(ice, small, tmp_path, monkeypatch):
-    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "failing_grid.py").write_text(FAILING)
     monkeypatch.syspath_prepend(tmp_path)
-    done = ice("bench", small(models=["python:failing:predict"], prompts="standard", attributions=["random"]))
+    done = ice("bench", small(models=["python:failing_grid:predict"], prompts="standard", attributions=["random"]))
     assert done.code == 1 and "no result, more than --max-dropped 0.1" in done.err

@@ -123,10 +123,10 @@ def predict(texts):
 
 
 def test_failed_examples_are_named_first_and_too_many_exit_with_1(ice, reviews, tmp_path, monkeypatch):
-    (tmp_path / "failing.py").write_text(FAILING)
+    (tmp_path / "failing_run.py").write_text(FAILING)
     monkeypatch.syspath_prepend(tmp_path)
     labels = ("--prompt", "{text}", "--labels", "negative,positive")
-    given = ("--model", "python:failing:predict", "--data", reviews, *labels, "--attributions", "random")
+    given = ("--model", "python:failing_run:predict", "--data", reviews, *labels, "--attributions", "random")
     options = ("--m", 6, "--operators", "delete", "--out", tmp_path / "run")
     done = ice("run", *given, *options)
     sentence, problem, *_ = done.out.splitlines()

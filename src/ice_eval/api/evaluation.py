@@ -262,6 +262,8 @@ def plan(
     shown = reporter or watched(continues=False)
     if isinstance(model, Served):
         shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
+    elif isinstance(model, str):
+        shown.say(f"loading {model} …")
     given |= {"task": chosen, "data": None, "adaptive": None, "reporter": _without_messages(shown)}
     # One random set shows no spread.
     given |= {"n": min(n, pilot), "m": min(max(asked.m, 2), PILOT_SETS)}

@@ -7,7 +7,7 @@ import typer
 from typer import Option
 
 from ice_eval.cli._options import Json
-from ice_eval.cli._output import print_json, print_line, print_tables
+from ice_eval.cli._output import print_json, print_line, print_tables, print_text
 
 if TYPE_CHECKING:
     from ice_eval.report import Table
@@ -28,6 +28,7 @@ def selftest(
     would happen less than once in a thousand if it held. Three to five minutes on two cores; needs no
     model and no data.
     """
+    print_text("loading the self-test …", error=True)
     from ice_eval import selftest as tests
     from ice_eval.api.progress import Bar
 
