@@ -21,12 +21,13 @@ LAYERS = [
     {"attributions", "executors", "results"},
     {"pipeline", "analysis", "translation"},
     {"report", "subjects.chain", "subjects.context"},
-    {"api", "bench", "selftest", "f_fidelity", "view"},
+    {"api", "bench", "selftest", "f_fidelity", "view", "reproduce"},
     {"__main__", "cli"},
 ]
 LAYER_OF = {part: layer for layer, parts in enumerate(LAYERS) for part in parts}
 SIDEWAYS = {
     ("__main__", "cli"),
+    ("reproduce", "bench"),  # the paper's tables are made of grids
     ("bench", "api"),  # a run of a grid is an evaluation like any other
     ("files", "errors"),
     ("_registry", "errors"),

@@ -13,7 +13,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, run, selftest, show, view
+from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, reproduce, run, selftest, show, view
 from ice_eval.cli._output import print_text
 from ice_eval.errors import ConfigError, IceError
 
@@ -66,6 +66,7 @@ _command(prepare.translate, "translate", _PREPARE)
 _command(listing.listing, "list", _KNOW)
 _command(selftest.selftest, "selftest", _KNOW)
 _command(paper.paper, "paper", _KNOW)
+_command(reproduce.reproduce, "reproduce", _RUN)
 
 
 def main() -> None:

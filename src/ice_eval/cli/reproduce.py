@@ -1,0 +1,151 @@
+"""`ice reproduce`."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from ice_eval.cli._options import Json, takes
+from ice_eval.cli._output import print_json, print_line, print_tables, print_text
+from ice_eval.cli._tasks import names
+from ice_eval.errors import ConfigError
+from ice_eval.settings import EXECUTION, names_of
+from ice_eval.table import Column, columns, naming, table_of
+
+if TYPE_CHECKING:
+    from ice_eval.reproduce import Cost, Progress
+
+_MOST_MISSING = 3
+
+
+@takes(*names_of(EXECUTION))
+def reproduce(
+    execution: dict[str, Any],
+    targets: Annotated[
+        list[str] | None, Argument(metavar="[TABLE|FIGURE|EXPERIMENT|all]...", help="By its label, as tab:ksweep.")
+    ] = None,
+    models: Annotated[
+        list[str] | None,
+        Option(metavar="MODELS", help="In place of the paper's, comma-separated; EXPERIMENT=MODELS for one grid."),
+    ] = None,
+    n: Annotated[int | None, Option(min=1, help="Examples of every run, in place of the paper's.")] = None,
+    m: Annotated[int | None, Option(min=1, help="Random sets of every run of texts.")] = None,
+    protocol: Annotated[str | None, Option(help="Of texts: paper (by default), default, released or authors.")] = None,
+    data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
+    base_url: Annotated[str | None, Option(help="Server of models that begin with openai:.")] = None,
+    out: Annotated[Path, Option(help="Folder of grids, tables and figures; what is there continues.")] = Path(
+        "ice-reproduce"
+    ),
+    show: Annotated[bool, Option("--list", help="List all tables and figures with their state, and stop.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Print the cost, and stop.")] = False,
+    gpu_price: Annotated[float, Option(min=0, help="Dollars for an hour of an H200.")] = 4.0,
+    as_json: Json = False,
+) -> None:
+    """Reproduce the paper: run the grids of its tables and figures, and write them in the paper's layout.
+
+    Each is written as LaTeX, CSV, SVG and PDF into OUT/tables, with a CSV of our and the published numbers, their
+    differences and intervals. The same command again continues; choices that are left out stay those of the folder.
+
+    Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
+    """
+    from ice_eval.api.progress import Bar
+    from ice_eval.executors import executor_named
+    from ice_eval.files import home_expanded
+    from ice_eval.protocols import PROTOCOLS
+    from ice_eval.reproduce import Reproduction, chosen
+
+    items = chosen(targets or [])
+    if targets is None and not show and not dry_run:
+        raise ConfigError("a table, a figure or 'all' is expected; `ice reproduce --list` shows them.")
+    if protocol is not None and protocol not in PROTOCOLS:
+        raise ConfigError(f"no protocol '{protocol}'. Known: {', '.join(PROTOCOLS)}.")
+    folder = None if data_dir is None else home_expanded(data_dir).resolve()
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"there is no folder {folder}; --data-dir holds a TASK.jsonl or TASK.csv for each task.")
+    given = {
+        "models": _models(models),
+        "n": n,
+        "m": m,
+        "protocol": protocol,
+        "data_dir": None if folder is None else str(folder),
+        "base_url": base_url,
+    }
+    work = Reproduction.opened(home_expanded(out), given)
+    if show:
+        _list(work.progress(items), as_json=as_json)
+        return
+    if dry_run:
+        _costs(work.costs(items), gpu_price, as_json=as_json)
+        return
+    reporter, place = Bar(), executor_named(execution.pop("executor"), **execution)
+    work.run(items, executor=place, reporter=reporter)
+    made = work.written(items, reporter)
+    findings = [each._asdict() for each in work.findings()]
+    progress = work.progress(items)
+    if as_json:
+        values = {each.item.label: [value.row() for value in each.values] for each in made}
+        print_json({"folder": str(work.path), "items": [asdict(x) for x in progress], "values": values,
+                    "findings": findings})  # fmt: skip
+        return
+    if len(made) == 1:
+        print_tables([made[0].table.flat(made[0].item.title)], [made[0].item.note] if made[0].item.note else [])
+    _list(progress, as_json=False)
+    if len(items) > 1:
+        print_text("\nStatements of the paper, and whether they hold for these runs")
+        for each in findings:
+            print_line(
+                f"{each['holds']}: {each['statement']}. Paper: {each['published']}; here: {each['ours']}.", indent=2
+            )
+        print_text("")
+    print_text(f"Tables and figures: {work.path / 'tables'} ({len(made)} written)")
+
+
+def _models(given: list[str] | None) -> dict[str, list[str]] | None:
+    """Return models by experiment, those of all under an empty name; paths are made absolute."""
+    from ice_eval.models import models
+
+    found: dict[str, list[str]] = {}
+    for each in given or ():
+        experiment, equals, rest = each.partition("=")
+        named = names(rest if equals else each)
+        resolved = [name if name in models or not Path(name).exists() else str(Path(name).resolve()) for name in named]
+        found.setdefault(experiment if equals else "", []).extend(resolved)
+    return found or None
+
+
+def _list(progress: "list[Progress]", *, as_json: bool) -> None:
+    if as_json:
+        print_json({"items": [asdict(each) for each in progress]})
+        return
+    lines = [
+        {**asdict(each), "runs": f"{each.finished} of {each.planned}" if each.planned else "–"} for each in progress
+    ]
+    print_tables([table_of("Tables and figures of the paper", lines, naming("label", "title", "state", "runs"))])
+    for each in progress:
+        if each.state in ("partly done", "needs data"):
+            more = len(each.missing) - _MOST_MISSING
+            missing = "; ".join(each.missing[:_MOST_MISSING]) + (f"; and {more} more" if more > 0 else "")
+            print_line(f"{each.label}: {'missing: ' + missing if missing else each.needs}", indent=2)
+
+
+def _costs(costs: "list[Cost]", gpu_price: float, *, as_json: bool) -> None:
+    lines = [
+        {**asdict(each), "dollars": None if each.gpu_hours is None else each.gpu_hours * gpu_price} for each in costs
+    ]
+    if as_json:
+        print_json({"experiments": lines, "gpu_price": gpu_price})
+        return
+    shown: tuple[Column, ...] = (
+        *naming("experiment"),
+        *columns("count", runs="runs left", rows="rows"),
+        *columns("fraction", gpu_hours="H200 hours", dollars="dollars", hours="hours here"),
+    )
+    print_tables([table_of("Cost of the runs that are left", lines, shown)])
+    for each in costs:
+        for problem in each.problems:
+            print_line(f"{each.experiment}: {problem}", indent=2)
+    print_line(
+        "Rows are counted with words for units. H200 hours are from parameters, rows and words at the measured rate of "
+        "500 TFLOP/s in bfloat16, without loading; hours here are at the pace of finished runs of this folder."
+    )

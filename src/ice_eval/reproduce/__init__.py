@@ -1,0 +1,11 @@
+"""The paper's tables and figures, made again from one's own runs."""
+
+from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item, chosen
+from ice_eval.reproduce.contents import Finding
+from ice_eval.reproduce.layout import Value
+from ice_eval.reproduce.run import Choices, Cost, Made, Progress, Reproduction
+
+__all__ = [
+    "EXPERIMENTS", "ITEMS", "Choices", "Cost", "Experiment", "Finding", "Item", "Made", "Progress", "Reproduction",
+    "Value", "chosen",
+]  # fmt: skip

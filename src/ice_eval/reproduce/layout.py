@@ -1,0 +1,323 @@
+"""Tables in the paper's layout: values arranged in blocks, rows and columns, as LaTeX, CSV and SVG."""
+
+import csv
+import io
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from typing import Literal
+
+from ice_eval.report.data import DataTable
+from ice_eval.report.tables import latex_text
+from ice_eval.stats import Interval
+from ice_eval.table import EMPTY, Table
+
+Quantity = Literal["percent", "fraction", "signed", "decimal", "times", "points", "p-value", "count", "text"]
+"""Format of a number in the paper's tables, which print win rates in percent without a sign for it."""
+_WRITE: Mapping[Quantity, Callable[[float], str]] = {
+    "percent": lambda value: f"{100 * value:.1f}",
+    "fraction": "{:.3f}".format,
+    "signed": lambda value: f"{value + 0.0:+.2f}",
+    "decimal": "{:.2f}".format,
+    "times": "{:.1f}×".format,
+    "points": lambda value: f"{100 * value:+.1f}",
+    "p-value": "{:.2f}".format,
+    "count": "{:.0f}".format,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Value:
+    """One number or word of a table: where it belongs, our result, and the published one."""
+
+    place: Mapping[str, str]
+    """Names of its block, row and column, by field."""
+    quantity: str
+    ours: float | str | None = None
+    interval: Interval | None = None
+    """95 % interval of our result, where it has one."""
+    published: float | str | None = None
+    """On the same scale: rates are fractions."""
+    run: str = ""
+    """Name of the run that it comes from."""
+    reason: str = ""
+    """Why our result is missing."""
+
+    @property
+    def difference(self) -> float | None:
+        """Our result less the published one; None where one is missing or a word."""
+        if isinstance(self.ours, int | float) and isinstance(self.published, int | float):
+            return self.ours - self.published
+        return None
+
+    def row(self) -> dict[str, object]:
+        """Return the value as a row of data, with the interval of the difference; the published number has none."""
+        gap = self.difference
+        limits = (None, None) if self.interval is None else self.interval
+        known = gap is not None and self.interval is not None
+        shifts = [limit - self.published if known else None for limit in limits]  # type: ignore[operator]
+        return {
+            **self.place,
+            "quantity": self.quantity,
+            "ours": self.ours,
+            "ours_low": limits[0],
+            "ours_high": limits[1],
+            "published": self.published,
+            "difference": gap,
+            "difference_low": shifts[0],
+            "difference_high": shifts[1],
+            "covered": None if not known else shifts[0] <= 0 <= shifts[1],  # type: ignore[operator]
+            "run": self.run,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """How one quantity is printed."""
+
+    header: str
+    kind: Quantity = "percent"
+    marked: str = ""
+    """Mark behind win rates below 50 %."""
+    bold: Literal["column", "row"] | None = None
+    """Where the highest number is printed in bold: within a column of a block, or within a row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The fields whose values are the blocks, rows and columns of a table."""
+
+    rows: Mapping[str, str]
+    """Field -> header."""
+    quantities: Mapping[str, Shown]
+    columns: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    block_title: str = "{}"
+    """Title of a block, with the names of its fields in the braces."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A table of texts: header lines with the number of columns that each text covers, and blocks of rows."""
+
+    header: tuple[tuple[tuple[str, int], ...], ...]
+    blocks: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
+    bold: frozenset[tuple[int, int, int]] = frozenset()
+    """Block, row and column of cells in bold."""
+    n_names: int = 1
+    """Number of columns that name a row."""
+
+    @property
+    def width(self) -> int:
+        return sum(covered for _, covered in self.header[-1])
+
+    def flat(self, title: str) -> Table:
+        """Return the table for a terminal: one header line, and the title of a block in the first column."""
+        titled = [""] if any(name for name, _ in self.blocks) else []
+        texts = [[text for text, covered in head for _ in range(covered)] for head in self.header]
+        heads = [" ".join(filter(None, column)) for column in zip(*texts, strict=True)]
+        rows = [(*([name] if titled else []), *row) for name, rows in self.blocks for row in rows]
+        return Table(title, (*titled, *heads), tuple(rows))
+
+
+_SHOWN = {
+    "sst2": "SST-2", "imdb": "IMDB", "esnli": "e-SNLI", "ag_news": "AG News", "boolq": "BoolQ", "multirc": "MultiRC",
+    "french": "FR", "german": "DE", "hindi": "HI", "chinese": "ZH", "turkish": "TR", "arabic": "AR",
+    "delete": "Deletion", "infill": "Retrieval", "mask-unk": "Mask-UNK", "mask-pad": "Mask-PAD",
+    "attention": "Attention", "gradient": "Gradient", "integrated-gradients": "Integrated Gradients", "lime": "LIME",
+    "gsm8k": "GSM8K", "commonsense_qa": "CSQA", "arc": "ARC", "medqa": "MedQA", "token": "Token-level",
+    "step": "Step-level", "comprehensiveness": "C", "sufficiency": "S",
+}  # fmt: skip
+
+
+def shown(name: str) -> str:
+    """Return a name as the paper prints it; other names stay."""
+    base, slash, rest = name.partition("/")
+    return _SHOWN.get(name, _SHOWN.get(base, base) + slash + rest)
+
+
+def printed(values: Sequence[Value], layout: Layout) -> Printed:
+    """Arrange values; blocks, rows and columns are in the order in which they first occur."""
+
+    def key(value: Value, fields: Sequence[str]) -> tuple[str, ...]:
+        return tuple(value.place.get(name, "") for name in fields)
+
+    across = list(dict.fromkeys(key(value, layout.columns) for value in values))
+    cells = {
+        (key(v, layout.blocks), key(v, tuple(layout.rows)), key(v, layout.columns), v.quantity): v.ours for v in values
+    }
+    columns = [(names, quantity) for names in across for quantity in layout.quantities]
+    columns = [each for each in columns if any(where[2:] == each for where in cells)]
+    blocks, bold = list[tuple[str, tuple[tuple[str, ...], ...]]](), set[tuple[int, int, int]]()
+    for b, names in enumerate(dict.fromkeys(key(value, layout.blocks) for value in values)):
+        own = list(dict.fromkeys(key(v, tuple(layout.rows)) for v in values if key(v, layout.blocks) == names))
+        numbers = [[cells.get((names, row, *column)) for column in columns] for row in own]
+        how = [layout.quantities[quantity] for _, quantity in columns]
+        rows = [(*map(shown, row), *map(written, found, how)) for row, found in zip(own, numbers, strict=True)]
+        title = layout.block_title.format(*map(shown, names)) if layout.blocks else ""
+        blocks.append((title, tuple(rows)))
+        best = _best(numbers, [each.bold for each in how])
+        bold |= {(b, row, column + len(layout.rows)) for row, column in best}
+    return Printed(_header(layout, columns), tuple(blocks), frozenset(bold), len(layout.rows))
+
+
+def written(value: float | str | None, how: Shown) -> str:
+    """Return the text of a value."""
+    if value is None:
+        return EMPTY
+    if isinstance(value, str) or how.kind == "text":
+        return str(value)
+    return _WRITE[how.kind](value) + (how.marked if value < 0.5 else "")
+
+
+def _best(
+    numbers: Sequence[Sequence[float | str | None]], where: Sequence[Literal["column", "row"] | None]
+) -> Iterator[tuple[int, int]]:
+    """Yield the places of the highest numbers; among equal numbers none is best."""
+    places = [(r, c) for r, row in enumerate(numbers) for c, n in enumerate(row) if isinstance(n, int | float)]
+    for r, c in places:
+        rivals = [
+            (i, j)
+            for i, j in places
+            if (where[c] == "column" and j == c) or (where[c] == "row" and i == r and where[j] == "row")
+        ]
+        among = [float(numbers[i][j] or 0.0) for i, j in rivals]
+        if among and min(among) < max(among) == numbers[r][c]:
+            yield r, c
+
+
+def _header(layout: Layout, columns: Sequence[tuple[tuple[str, ...], str]]) -> tuple[tuple[tuple[str, int], ...], ...]:
+    """Return a line for every field of the columns, and one for the quantities where there are several of them."""
+    names = tuple((header, 1) for header in layout.rows.values())
+    if not layout.columns:
+        return ((*names, *((layout.quantities[quantity].header, 1) for _, quantity in columns)),)
+    levels: list[list[str]] = [[shown(own[i]) for own, _ in columns] for i in range(len(layout.columns))]
+    if len({quantity for _, quantity in columns}) > 1:
+        levels.append([layout.quantities[quantity].header for _, quantity in columns])
+    lines = []
+    for depth, level in enumerate(levels):
+        is_last = depth == len(levels) - 1
+        runs = [[text] for text in level] if is_last else [list(same) for _, same in groupby(level)]
+        lines.append(((*names,) if is_last else (("", len(names)),)) + tuple((run[0], len(run)) for run in runs))
+    return tuple(lines)
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def as_latex(table: Printed, *, caption: str, label: str) -> str:
+    """Return a table environment that needs the package booktabs alone."""
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{'l' * table.n_names}{'c' * _n_numbers(table)}}}"]
+    lines.append(r"\toprule")
+    for head in table.header:
+        cells = [
+            latex_text(text) if covered == 1 else rf"\multicolumn{{{covered}}}{{c}}{{{latex_text(text)}}}"
+            for text, covered in head
+        ]
+        lines.append(" & ".join(cells) + r" \\")
+    for b, (title, rows) in enumerate(table.blocks):
+        lines.append(r"\midrule")
+        if title:
+            lines += [rf"\multicolumn{{{table.width}}}{{c}}{{\textit{{{latex_text(title)}}}}} \\", r"\midrule"]
+        for r, row in enumerate(rows):
+            cells = [latex_text(cell) for cell in row]
+            cells = [rf"\textbf{{{cell}}}" if (b, r, c) in table.bold else cell for c, cell in enumerate(cells)]
+            # A bracket or a star would be an argument of the \\ before it.
+            lines.append(("{}" if cells[0].startswith(("[", "*")) else "") + " & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{latex_text(caption)}}}", rf"\label{{{label}}}"]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def figure_latex(file: str, *, caption: str, label: str) -> str:
+    """Return a figure environment that includes the figure's PDF; it needs the package graphicx."""
+    lines = [r"\begin{figure}", r"\centering", rf"\includegraphics[width=\linewidth]{{{file}}}"]
+    lines += [rf"\caption{{{latex_text(caption)}}}", rf"\label{{{label}}}", r"\end{figure}", ""]
+    return "\n".join(lines)
+
+
+def _n_numbers(table: Printed) -> int:
+    return table.width - table.n_names
+
+
+def as_csv(table: Printed) -> str:
+    """Return the same cells as CSV; the title of a block is the first cell of its rows."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    titled = [""] if any(title for title, _ in table.blocks) else []
+    for head in table.header:
+        writer.writerow([*titled, *(text for text, covered in head for _ in range(covered))])
+    for title, rows in table.blocks:
+        writer.writerows([*([title] if titled else []), *row] for row in rows)
+    return stream.getvalue()
+
+
+def values_data(name: str, values: Sequence[Value]) -> DataTable:
+    """Return the values with intervals and published numbers as a table of data."""
+    return DataTable(name, [value.row() for value in values])
+
+
+_SIZE, _LINE, _MARGIN, _LETTER = 12.0, 18.0, 12.0, 6.6
+_LONGEST = 48
+"""Characters of a line of a cell."""
+
+
+def as_svg(table: Printed, *, caption: str) -> str:
+    """Draw the table with rules above, below and between blocks, and its caption beneath."""
+    texts = [list(row) for _, rows in table.blocks for row in rows]
+    single = [[cell if covered == 1 else "" for cell, covered in head for _ in range(covered)] for head in table.header]
+    widths = [
+        _LETTER * max([3, *(min(len(cell), _LONGEST) for cell in column)]) + 14
+        for column in zip(*texts, *single, strict=True)
+    ]
+    title_width = _LETTER * max((len(title) for title, _ in table.blocks), default=0)
+    if sum(widths) < title_width:
+        widths = [width * title_width / sum(widths) for width in widths]
+    starts = [_MARGIN + sum(widths[:place]) for place in range(len(widths) + 1)]
+    right, y, drawn = starts[-1], _MARGIN, list[str]()
+
+    def rule(weight: float) -> None:
+        drawn.append(
+            f'<line stroke="#000" x1="{_MARGIN}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke-width="{weight}"/>'
+        )
+
+    def text(x: float, content: str, anchor: str, style: str = "") -> None:
+        place = f'x="{x:.1f}" y="{y + 13:.1f}" text-anchor="{anchor}"'
+        drawn.append(f"<text {place}{style}>{escape(content)}</text>")
+
+    rule(1.4)
+    for number, head in enumerate(table.header):
+        place = 0
+        for content, covered in head:
+            middle = (starts[place] + starts[place + covered]) / 2
+            named = place < table.n_names and number == len(table.header) - 1
+            text(starts[place] if named else middle, content, "start" if named else "middle", ' font-weight="bold"')
+            place += covered
+        y += _LINE
+    for b, (title, rows) in enumerate(table.blocks):
+        rule(0.7)
+        if title:
+            text((_MARGIN + right) / 2, title, "middle", ' font-style="italic"')
+            y += _LINE
+            rule(0.7)
+        for r, row in enumerate(rows):
+            wrapped = [textwrap.wrap(cell, _LONGEST) or [""] for cell in row]
+            for line in range(max(map(len, wrapped))):
+                for c, parts in enumerate(wrapped):
+                    if line < len(parts):
+                        weight = ' font-weight="bold"' if (b, r, c) in table.bold else ""
+                        named = c < table.n_names
+                        x = starts[c] if named else (starts[c] + starts[c + 1]) / 2
+                        text(x, parts[line], "start" if named else "middle", weight)
+                y += _LINE
+    rule(1.4)
+    for note in textwrap.wrap(caption, max(40, int((right - _MARGIN) / _LETTER))):
+        text(_MARGIN, note, "start", ' fill="#444"')
+        y += _LINE
+    size = f'width="{right + _MARGIN:.0f}" height="{y + _MARGIN:.0f}"'
+    style = f'font-family="Helvetica, Arial, \'Liberation Sans\', sans-serif" font-size="{_SIZE:g}"'
+    start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} stroke="none" fill="#000">'
+    paper = '<rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([start, paper, *drawn, "</svg>", ""])

@@ -1,0 +1,365 @@
+"""A folder that reproduces the paper: the grids of its tables and figures, their cost, their state, and their files."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+from ice_eval.analysis.grid import GridResults, grid_results
+from ice_eval.bench import BenchFolder, Grid, PlannedRun, finished_runs, plan_grid, preset, results_of, run_grid
+from ice_eval.errors import ConfigError, DataError, require
+from ice_eval.executors import Executor
+from ice_eval.files import read_json, write_atomically, write_json
+from ice_eval.models import SERVED, suite_model
+from ice_eval.pipeline import Reporter
+from ice_eval.report import data_text
+from ice_eval.report.figures import write_figures
+from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item
+from ice_eval.reproduce.contents import Finding, Sources, findings
+from ice_eval.reproduce.layout import (
+    Printed,
+    Value,
+    as_csv,
+    as_latex,
+    as_svg,
+    figure_latex,
+    printed,
+    values_data,
+)
+from ice_eval.tasks import Task, load_task
+from ice_eval.words import word_spans
+
+State = Literal["done", "partly done", "not begun", "needs data", "no numbers", "no run needed"]
+SENTENCES = (
+    "a gorgeous , witty , seductive movie .",
+    "a tender , heartfelt family drama .",
+    "a fast , funny , highly enjoyable movie .",
+    "uses high comedy to evoke surprising poignance .",
+)
+"""The sentences of SST-2 that the paper shows, all positive."""
+_WITHOUT_RUNS = {"tab:contamination", "tab:models", "tab:versions"}
+_TOKENS_PER_WORD = 1.3
+_PART_READ = 0.6
+"""Mean share of a text's tokens in a row: a fifth under deletion, all under infill."""
+FLOPS = 5e14
+"""Useful operations per second of an H200 in bfloat16, measured: 63 % of its peak."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """Departures from the paper's grids; None and empty: as in the paper."""
+
+    models: Mapping[str, tuple[str, ...]]
+    """Models by the name of an experiment, those of all others under an empty name."""
+    n: int | None = None
+    m: int | None = None
+    protocol: str = "paper"
+    data_dir: str | None = None
+    base_url: str | None = None
+
+    def models_of(self, experiment: Experiment) -> tuple[str, ...] | None:
+        """Return the models of an experiment: its own, or those of all; models behind a server reason in steps."""
+        if experiment.name in self.models:
+            return self.models[experiment.name]
+        general = self.models.get("", ())
+        served = tuple(name for name in general if name.startswith(SERVED))
+        found = (served or general) if experiment.steps else tuple(name for name in general if name not in served)
+        return found or None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How much of an item is there."""
+
+    label: str
+    title: str
+    state: State
+    finished: int
+    planned: int
+    missing: tuple[str, ...] = ()
+    """Runs that are not finished, with the reason if they failed."""
+    needs: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """The cost of the runs of an experiment that are left."""
+
+    experiment: str
+    runs: int
+    rows: int
+    gpu_hours: float | None
+    """Hours on one H200; None where the size of a model is unknown."""
+    hours: float | None
+    """Hours at the pace of finished runs of the same models in this folder."""
+    problems: tuple[str, ...] = ()
+
+
+class Reproduction:
+    """A folder with a bench folder for each grid, and the paper's tables and figures made of them."""
+
+    def __init__(self, path: Path, choices: Choices) -> None:
+        self.path, self.choices = path, choices
+        self._grids: dict[str, Grid | ConfigError] = {}
+
+    @classmethod
+    def opened(cls, path: Path, given: Mapping[str, Any]) -> "Reproduction":
+        """Return the folder with given choices, and for those that are None its earlier ones."""
+        file = path / "choices.json"
+        if path.exists() and not path.is_dir():
+            raise ConfigError(f"{path} is a file; --out takes a folder.")
+        if path.is_dir() and not file.is_file() and any(path.iterdir()):
+            raise ConfigError(f"{path} is there and holds no reproduction; choose an --out that is empty or new.")
+        known = read_json(file) if file.is_file() else {}
+        merged = {**known, **{name: value for name, value in given.items() if value is not None}}
+        models = {name: tuple(each) for name, each in (merged.pop("models", None) or {}).items()}
+        for name in models:
+            if name and name not in EXPERIMENTS:
+                raise ConfigError(f"--models {name}=…: no experiment '{name}'. Known: {', '.join(EXPERIMENTS)}.")
+        fields = Choices.__dataclass_fields__
+        return cls(path, Choices(models=models, **{name: value for name, value in merged.items() if name in fields}))
+
+    def folder(self, experiment: str) -> BenchFolder:
+        return BenchFolder(self.path / "grids" / experiment)
+
+    def grid(self, experiment: str) -> Grid:
+        """Return the grid of an experiment; raise `ConfigError` where it lacks data or models."""
+        if experiment not in self._grids:
+            try:
+                self._grids[experiment] = self._grid(EXPERIMENTS[experiment])
+            except ConfigError as exc:
+                self._grids[experiment] = exc
+        found = self._grids[experiment]
+        if isinstance(found, ConfigError):
+            raise found
+        return found
+
+    def _grid(self, experiment: Experiment) -> Grid:
+        changes: dict[str, Any] = {"n": self.choices.n, "m": self.choices.m}
+        own = self.choices.models_of(experiment)
+        if own is not None:
+            url = self.choices.base_url
+            served = {"base_url": url} if url is not None else {}
+            changes["models"] = [{"model": each, **served} if each.startswith(SERVED) else each for each in own]
+        if not experiment.steps:
+            changes["protocol"] = self.choices.protocol
+        elif changes["m"] is not None:
+            changes["m"] = None
+        data_dir = None if self.choices.data_dir is None else Path(self.choices.data_dir)
+        if experiment.name == "translation":
+            if data_dir is None or not (data_dir / "translated").is_dir():
+                raise ConfigError(f"translated texts are missing: {experiment.needs}.")
+            data_dir = data_dir / "translated"
+        if experiment.name == "examples":
+            changes["n"] = len(SENTENCES)
+            data_dir = self._sentences if self._sentences.is_dir() else data_dir
+        return preset(experiment.preset, data_dir=None if data_dir is None else str(data_dir), **changes)
+
+    @property
+    def _sentences(self) -> Path:
+        """Folder of the paper's sentences, followed by other texts of SST-2, from which infill draws."""
+        return (self.path / "data").resolve()
+
+    def _write_sentences(self) -> None:
+        """Write the texts of the experiment `examples`; raise `IceError` where SST-2 cannot be read."""
+        file = self._sentences / "sst2.jsonl"
+        if file.is_file():
+            return
+        # The grid without the sentences reads SST-2 from the same place.
+        [source] = {run.task.data for run in self.grid("examples").runs()}
+        task = load_task("sst2")
+        assert isinstance(task, Task)
+        others = replace(task, data=source).examples()
+        rows = [{"text": text, "label": "positive"} for text in SENTENCES]
+        rows += [
+            {"text": each.fields["text"], "label": task.labels[each.gold]}
+            for each in others
+            if each.gold is not None and each.fields["text"] not in SENTENCES
+        ]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(file) as stream:
+            stream.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
+        del self._grids["examples"]
+
+    def _runs(self, experiment: str) -> list[tuple[PlannedRun, str | None]]:
+        """Return the planned runs of an experiment, each with why it is not finished; None for a finished one."""
+        folder = self.folder(experiment)
+        failed = {}
+        if BenchFolder.is_one(folder.path):
+            failed = {record.name: record.error for record in folder.records() if record.status == "failed"}
+        return [
+            (run, None if folder.is_complete(run) else failed.get(run.name) or "")
+            for run in self.grid(experiment).runs()
+        ]
+
+    def sources(self) -> Sources:
+        """Return access to the finished runs of all grids; a grid without any has none."""
+
+        @cache
+        def grid(experiment: str) -> GridResults:
+            try:
+                runs = finished_runs(self.grid(experiment), self.folder(experiment))
+            except ConfigError:
+                return grid_results((), ())
+            return results_of(runs) if runs else grid_results((), ())
+
+        def tasks(experiment: str) -> list[tuple[str, Task]]:
+            found = {(str(run.model.ref), run.task.name): run.task for run in self.grid(experiment).runs()}
+            return [(model, task) for (model, _), task in found.items() if isinstance(task, Task)]
+
+        return Sources(grid, tasks)
+
+    def progress(self, items: Sequence[Item]) -> list[Progress]:
+        """Return the state of items, without a model, a hub or a server."""
+        return [self._progress(item) for item in items]
+
+    def _progress(self, item: Item) -> Progress:
+        head: dict[str, Any] = {"label": item.label, "title": item.title}
+        if item.content is None:
+            return Progress(**head, state="no numbers", finished=0, planned=0, needs=item.note)
+        if item.label in _WITHOUT_RUNS:
+            return Progress(**head, state="no run needed", finished=0, planned=0)
+        finished, missing, needs = 0, list[str](), list[str]()
+        for name in item.experiments:
+            try:
+                runs = self._runs(name)
+            except ConfigError as exc:
+                needs.append(str(exc))
+                continue
+            finished += sum(reason is None for _, reason in runs)
+            missing += [f"{run}{f' ({reason})' if reason else ''}" for run, reason in runs if reason is not None]
+        planned = finished + len(missing)
+        state: State = "not begun"
+        if finished:
+            state = "partly done" if missing or needs else "done"
+        elif needs and not missing:
+            state = "needs data"
+        known = needs or [EXPERIMENTS[name].needs for name in item.experiments]
+        return Progress(
+            **head, state=state, finished=finished, planned=planned, missing=tuple(missing),
+            needs="; ".join(filter(None, known)) if state != "done" else "",
+        )  # fmt: skip
+
+    def costs(self, items: Sequence[Item]) -> list[Cost]:
+        """Return what the unfinished runs would take; data are read, and no model is loaded."""
+        return [self._cost(name) for name in _experiments(items)]
+
+    def _cost(self, experiment: str) -> Cost:
+        try:
+            grid = self.grid(experiment)
+        except ConfigError as exc:
+            return Cost(experiment=experiment, runs=0, rows=0, gpu_hours=None, hours=None, problems=(str(exc),))
+        lines = plan_grid(grid, self.folder(experiment))
+        left = [(run, line) for run, line in zip(grid.runs(), lines, strict=True) if line.status == "waiting"]
+        seconds = [_gpu_seconds(run, line.rows or 0) for run, line in left if line.rows]
+        minutes = [line.minutes for _, line in left if line.rows]
+        known = [each for each in minutes if each is not None]
+        complete = len(known) == len(minutes) and bool(minutes)
+        problems = dict.fromkeys(f"{line.task}: {line.problem}" for line in lines if line.problem)
+        return Cost(
+            experiment=experiment,
+            runs=len(left),
+            rows=sum(line.rows or 0 for _, line in left),
+            gpu_hours=None if None in seconds else sum(each or 0.0 for each in seconds) / 3600,
+            hours=sum(known) / 60 if complete else None,
+            problems=tuple(problems),
+        )
+
+    def run(self, items: Sequence[Item], *, executor: Executor | None, reporter: Reporter) -> None:
+        """Run what is left of the grids of items, or continue; grids that cannot start are reported and skipped."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        content = {**asdict(self.choices), "models": {name: list(each) for name, each in self.choices.models.items()}}
+        write_json(self.path / "choices.json", content)
+        for name in _experiments(items):
+            if all(item.label in _WITHOUT_RUNS for item in items if name in item.experiments):
+                continue
+            try:
+                if name == "examples":
+                    self._write_sentences()
+                grid = self.grid(name)
+            except (ConfigError, DataError) as exc:
+                reporter.say(f"{name} is skipped: {exc}")
+                continue
+            if all(reason is None for _, reason in self._runs(name)):
+                continue
+            reporter.say(f"{name}: {EXPERIMENTS[name].title}")
+            run_grid(grid, self.folder(name).path, executor=executor, reporter=reporter)
+
+    def written(self, items: Sequence[Item], reporter: Reporter) -> list["Made"]:
+        """Write the files of every item that has numbers, and return them; what is undefined has no files."""
+        sources, made = self.sources(), list[Made]()
+        for item in items:
+            found = self._made(item, sources, reporter)
+            if found is not None:
+                made.append(found)
+        contents = {each.item.label: [value.row() for value in each.values] for each in made}
+        known = read_json(self.path / "values.json") if (self.path / "values.json").is_file() else {}
+        write_json(self.path / "values.json", {**known, **contents})
+        return made
+
+    def _made(self, item: Item, sources: Sources, reporter: Reporter) -> "Made | None":
+        if item.content is None or item.layout is None:
+            return None
+        try:
+            values = item.content(sources)
+        except (ConfigError, DataError) as exc:
+            reporter.say(f"{item.label}: {exc}")
+            return None
+        if not any(value.ours is not None for value in values):
+            return None
+        table, folder = printed(values, item.layout), self.path / "tables"
+        caption = f"{item.title}. {item.note}".strip()
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = {f"{item.file}.csv": as_csv(table).encode()}
+        paths[f"{item.file}-values.csv"] = (data_text(values_data(item.file, values), "csv") + "\n").encode()
+        if item.figure:
+            write_figures([item.drawn(values, sources)], folder)
+            paths[f"{item.file}.tex"] = figure_latex(f"{item.file}.pdf", caption=caption, label=item.label).encode()
+        else:
+            converter = require("vl_convert", install="vl-convert-python", purpose="to write tables as PDF")
+            svg = as_svg(table, caption=caption)
+            paths[f"{item.file}.tex"] = as_latex(table, caption=caption, label=item.label).encode()
+            paths[f"{item.file}.svg"] = svg.encode()
+            paths[f"{item.file}.pdf"] = converter.svg_to_pdf(svg)
+        for name, content in paths.items():
+            with write_atomically(folder / name) as stream:
+                stream.write(content)
+        return Made(item, values, table, folder)
+
+    def findings(self) -> list[Finding]:
+        """Return the paper's statements beside these runs, and write them as `findings.json`."""
+        found = findings(self.sources())
+        write_json(self.path / "findings.json", {"findings": [each._asdict() for each in found]})
+        return found
+
+
+@dataclass(frozen=True)
+class Made:
+    """An item with its numbers, and the folder of its files."""
+
+    item: Item
+    values: Sequence[Value]
+    table: Printed
+    folder: Path
+
+
+def _experiments(items: Sequence[Item]) -> Iterator[str]:
+    """Yield the experiments of some items, each once, in the order of their declaration."""
+    wanted = {name for item in items for name in item.experiments}
+    yield from (name for name in EXPERIMENTS if name in wanted)
+
+
+def _gpu_seconds(run: PlannedRun, rows: int) -> float | None:
+    """Return the seconds of the rows of a run on one H200; None where the size of the model is unknown."""
+    suite = suite_model(run.model.ref) if isinstance(run.model.ref, str) else None
+    task = run.task
+    if suite is None or not isinstance(task, Task):
+        return None
+    texts = [each.fields[name] for each in task.examples(limit=100) for name in task.explained]
+    words = sum(len(word_spans(text)) for text in texts) / max(1, len(texts)) * len(task.explained)
+    return 2e9 * suite.parameters * rows * words * _TOKENS_PER_WORD * _PART_READ / FLOPS
+
+
+assert set(EXPERIMENTS) == {name for item in ITEMS.values() for name in item.experiments}
