@@ -839,8 +839,9 @@ def _tokens(sources: Sources) -> Iterator[Finding]:
 
 def _correlated(statement: str, stated: str, pairs: Sequence[tuple[float, float]], counted: str) -> Finding:
     """Return whether two numbers are unrelated: refuted by an interval that excludes 0, and never proven."""
-    x, y = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-    found = stats.correlate(x, y, rng=rng_for(0, "reproduce"))
+    found = stats.Correlation(0)
+    if pairs:
+        found = stats.correlate(*np.array(pairs, dtype=np.float64).T, rng=rng_for(0, "reproduce"))
     if found.r is None:
         return Finding(statement, stated, "–", "no data")
     limits = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)

@@ -1,0 +1,194 @@
+"""Tables and figures of the toy model: files, and numbers against those of `bench.json`, read plainly."""
+
+import csv
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from ice_eval.errors import ConfigError
+from ice_eval.pipeline import Silent
+from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen
+
+TEXTS = [
+    label for label, item in ITEMS.items() if item.content and not any(EXPERIMENTS[e].steps for e in item.experiments)
+]
+
+
+def lines(work, experiment, **where):
+    """Lines of configurations of a grid as its bench.json has them."""
+    content = json.loads((work.path / "grids" / experiment / "bench.json").read_text())
+    usual = {"direction": "sufficiency", "null": "size", "k": 0.2, **where}
+    return [x for x in content["configurations"] if all(x[name] == value for name, value in usual.items())]
+
+
+def rates(made, label, quantity="win_rate"):
+    return {tuple(v.place.values()): v.ours for v in made[label].values if v.quantity == quantity}
+
+
+def test_every_table_and_figure_about_texts_comes_out(made):
+    assert set(made) >= set(TEXTS)
+
+
+@pytest.mark.parametrize("label", TEXTS)
+def test_files_are_there_and_open(made, label):
+    found = made[label]
+    files = {kind: found.folder / f"{found.item.file}.{kind}" for kind in ("tex", "csv", "svg", "pdf")}
+    assert all(file.is_file() for file in files.values())
+    assert files["pdf"].read_bytes()[:5] == b"%PDF-" and b"%%EOF" in files["pdf"].read_bytes()[-10:]
+    assert files["svg"].read_text("utf-8").startswith("<svg")
+    assert files["tex"].read_text("utf-8").isascii()
+    with (found.folder / f"{found.item.file}-values.csv").open() as stream:
+        assert len(list(csv.DictReader(stream))) == len(found.values)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no pdflatex on the PATH")
+def test_all_of_them_compile_in_one_document(made, tmp_path):
+    inputs = []
+    for each in made.values():
+        for kind in ("tex", "pdf"):
+            shutil.copy(each.folder / f"{each.item.file}.{kind}", tmp_path)
+        inputs.append(rf"\input{{{each.item.file}.tex}}\clearpage")
+    packages = r"\usepackage[T1]{fontenc}\usepackage[utf8]{inputenc}\usepackage{booktabs,graphicx}"
+    text = "\n".join([r"\documentclass{article}", packages, r"\begin{document}", *inputs, r"\end{document}"])
+    (tmp_path / "all.tex").write_text(text)
+    done = subprocess.run(["pdflatex", "-halt-on-error", "all.tex"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_the_heatmap_equals_the_summary_cell_by_cell(work, made):
+    expected = {
+        (x["attribution"], x["operator"], x["model"], x["task"]): x["win_rate"]
+        for attribution in ("attention", "gradient")
+        for operator in ("delete", "infill")
+        for x in lines(work, "english", attribution=attribution, operator=operator)
+    }
+    assert len(expected) == 16
+    assert rates(made, "fig:english_heatmap") == expected
+
+
+def test_languages_equal_the_summary_without_english(work, made):
+    expected = {
+        (x["attribution"], x["operator"], x["model"], x["task"]): x["win_rate"]
+        for operator in ("delete", "infill")
+        for x in lines(work, "multilingual", attribution="attention", operator=operator)
+        if x["task"] != "sst2"
+    }
+    assert len(expected) == 12
+    assert rates(made, "tab:multilingual") == expected
+
+
+def test_sizes_masks_and_translations_equal_their_summaries(work, made):
+    for (task, model, attribution, k), rate in rates(made, "tab:ksweep").items():
+        where = {"task": task, "model": model, "attribution": attribution, "k": float(k), "operator": "delete"}
+        assert [x["win_rate"] for x in lines(work, "k-sweep", **where)] == [rate]
+    for (model, task, operator, attribution), rate in rates(made, "tab:operator_ablation").items():
+        where = {"task": task, "model": model, "attribution": attribution, "operator": operator}
+        assert [x["win_rate"] for x in lines(work, "masks", **where)] == [rate]
+    grids = {"native": "multilingual", "translated": "translation"}
+    found = rates(made, "tab:nllb")
+    assert len(found) == 4
+    for (condition, task), rate in found.items():
+        grid = grids[condition.removeprefix("toy (").removesuffix(")")]
+        assert [x["win_rate"] for x in lines(work, grid, task=task, attribution="attention", operator="delete")] == [
+            rate
+        ]
+
+
+def test_prompts_equal_the_summary(work, made):
+    for method in ("attention", "gradient"):
+        expected = sorted(x["win_rate"] for x in lines(work, "prompts", attribution=method, operator="delete"))
+        assert sorted(rates(made, "tab:prompt_sensitivity", method).values()) == expected
+    gaps = rates(made, "fig:method_gap", "difference")
+    first, second = (rates(made, "fig:method_gap", name) for name in ("attention", "gradient"))
+    assert gaps == {place: first[place] - second[place] for place in gaps} and len(gaps) == 14
+
+
+def test_the_encoder_table_holds_nsr_and_its_area(work, made):
+    suf, auc = (rates(made, "tab:encoder_results", name) for name in ("sufficiency", "auc_sufficiency"))
+    assert len(suf) == 20
+    for (_, task, attribution), value in suf.items():
+        of = {x["k"]: x["nsr"] for k in (0.1, 0.2, 0.3, 0.4, 0.5)
+              for x in lines(work, "encoder", task=task, attribution=attribution, operator="delete", k=k)}  # fmt: skip
+        assert value == of[0.2]
+        if None in of.values():
+            assert auc["toy", task, attribution] is None
+        else:
+            curve = [0.0, *(of[k] for k in sorted(of))]
+            by_hand = sum((a + b) / 2 * 0.1 for a, b in zip(curve, curve[1:], strict=False))
+            assert auc["toy", task, attribution] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_anti_faithful_configurations_are_all_below_one_half_worst_first(work, made):
+    below = [x["win_rate"] for x in lines(work, "english", operator="delete") if x["attribution"] != "random"]
+    below += [
+        x["win_rate"] for x in lines(work, "multilingual", operator="delete")
+        if x["attribution"] != "random" and x["task"] != "sst2"
+    ]  # fmt: skip
+    below = sorted(rate for rate in below if rate < 0.5 - 1e-12)
+    assert below and list(rates(made, "tab:anti_faithful_configs").values()) == below
+
+
+def test_the_four_sentences_come_first_and_infill_has_other_texts(work, made):
+    texts = [text for _, text in rates(made, "tab:anti_faith_examples")]
+    assert len(texts) == 4 and texts[0] == "a gorgeous , witty , seductive movie ."
+    assert len((work.path / "data" / "sst2.jsonl").read_text().splitlines()) == 10
+
+
+def test_a_published_number_stands_beside_a_model_of_the_paper(choices, tmp_path, data):
+    """The toy model in a folder whose name is that of a model of the paper is compared with it."""
+    from ice_eval.reproduce.contents import published
+
+    assert published("english", "win_rate", {"model": "GPT-2", "task": "sst2", "operator": "delete",
+                     "attribution": "attention"}, 0.01) == pytest.approx(0.606)  # fmt: skip
+    assert published("english", "win_rate", {"model": "toy", "task": "sst2"}) is None
+
+
+def test_the_state_tells_finished_missing_and_unavailable_ones_apart(work):
+    states = {each.label: each.state for each in work.progress(list(ITEMS.values()))}
+    assert states["fig:evolution"] == "no numbers"
+    assert states["tab:models"] == "no run needed"
+    assert states["tab:frontier_cot"] == "needs data"
+    assert {states[label] for label in TEXTS} <= {"done", "no run needed"}
+
+
+def test_a_run_that_fails_leaves_its_tables_partly_done(choices, data, tmp_path):
+    broken = tmp_path / "data"
+    shutil.copytree(data, broken)
+    (broken / "german.jsonl").write_text("not json\n")
+    work = Reproduction.opened(tmp_path / "out", {**choices, "data_dir": str(broken)})
+    work.run(chosen(["tab:ksweep"]), executor=None, reporter=Silent())
+    [found] = work.progress(chosen(["tab:ksweep"]))
+    assert (found.state, found.finished, found.planned) == ("partly done", 1, 2)
+    assert "toy on german" in found.missing[0] and "german.jsonl" in found.missing[0]
+    # Mended data: the same command again finishes it.
+    shutil.copy(data / "german.jsonl", broken)
+    again = Reproduction.opened(tmp_path / "out", {})
+    assert again.choices.n == 4
+    again.run(chosen(["tab:ksweep"]), executor=None, reporter=Silent())
+    assert again.progress(chosen(["tab:ksweep"]))[0].state == "done"
+
+
+def test_models_of_one_experiment_replace_those_of_all(choices, tmp_path):
+    models = {"": ["toy", "openai:chat"], "masks": ["smollm2"]}
+    work = Reproduction.opened(tmp_path, {**choices, "models": models, "base_url": "http://127.0.0.1:9/v1"})
+    assert [model.ref for model in work.grid("english").models] == ["toy"]
+    assert [model.ref for model in work.grid("masks").models] == ["smollm2"]
+    assert work.choices.models_of(EXPERIMENTS["eraser"]) == ("openai:chat",)
+
+
+def test_an_unknown_experiment_and_a_foreign_folder_are_refused(choices, tmp_path):
+    with pytest.raises(ConfigError, match="no experiment 'nosuch'"):
+        Reproduction.opened(tmp_path / "out", {**choices, "models": {"nosuch": ["toy"]}})
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds no reproduction"):
+        Reproduction.opened(tmp_path, choices)
+
+
+def test_the_cost_counts_rows_and_hours_of_known_models(choices, tmp_path):
+    work = Reproduction.opened(tmp_path, {**choices, "models": {}})
+    [cost] = work.costs(chosen(["tab:ksweep"]))
+    assert cost.runs == 4 and cost.rows > 0 and cost.gpu_hours is not None and 0 < cost.gpu_hours < 1
+    [toy] = Reproduction.opened(tmp_path, choices).costs(chosen(["tab:ksweep"]))
+    assert toy.runs == 2 and toy.gpu_hours is None
