@@ -1,8 +1,15 @@
 import re
+import shutil
+import subprocess
+import unicodedata
 
 import pytest
+from tests import toy_runs
 
+from ice_eval.analysis.paper import claims, discrepancies, paper_tables
 from ice_eval.report import FORMATS, Table, agreement_table, formatted, summary_table
+from ice_eval.report.analyses import claims_table, discrepancies_table, paper_index, paper_layout
+from ice_eval.report.tables import cost_table, latex_text, tables
 
 
 def test_markdown_escapes_pipes_and_backslashes():
@@ -46,6 +53,57 @@ def test_latex_escapes_its_special_characters(cell, escaped):
         r"% T; needs \usepackage{booktabs}",
         r"\begin{tabular}{l}", r"\toprule", r"h \\", r"\midrule", rf"{escaped} \\", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("better → worse", r"better $\rightarrow$ worse"), ("≥ 0.5 ± 1", r"$\geq$ 0.5 $\pm$ 1"),
+        ("Türkçe: ağ, şey, İ, ı", r"T\"{u}rk\c{c}e: a\u{g}, \c{s}ey, \.{I}, {\i}"), ("e\u0301", r"\'{e}"),
+        ("ệ", r"\^{\d{e}}"), ("Δ and λ", r"$\Delta$ and $\lambda$"), ("10⁻³ H₂O", "10$^{-}$$^{3}$ H$_{2}$O"),
+        ("½ ﬁ", "1/2 fi"), ("--chat, 1,,2", "-{}-chat, 1,{},2"), ("a\u200bb\u00a0c", "ab~c"),
+        ("中文 is Chinese", "{[}U+4E2D U+6587{]} is Chinese"), ("\x07\ud800", "{[}U+0007 U+D800{]}"), ("", ""),
+    ],
+)  # fmt: skip
+def test_a_text_becomes_ascii_that_latex_reads(text, written):
+    assert latex_text(text) == written
+
+
+HOSTILE = (
+    r"\input{x} %$&#_{}~^|<>[*]`'\" !` ?` -- ,, \\", "[x", "*", "a\nb\tc\x00\ud800",
+    "→ ↓ ↑ ≥ − × – … ± Δ ≈ † ² ⁻ ₂ ς ½ ™ ® £ € ¥ © § ¶ « » „ “ ‚ ’ ¿ ¡",
+    "Çay soğuktu, ağır İŞ ı", "Cà phê nguội, khung cảnh đẹp ệ ỹ ử", "中文 हिन्दी العربية 日本語 😀",
+    *("".join(map(chr, range(*b))) for b in ((0xA0, 0x250), (0x370, 0x400), (0x1E00, 0x1F00), (0x2000, 0x2300))),
+)  # fmt: skip
+"""Names that a user might give, and whole blocks of letters and symbols."""
+
+
+@pytest.fixture(scope="module")
+def exported():
+    """All tables of a run, all of the paper, and one of hostile names, as LaTeX."""
+    run = toy_runs.run(attributions=["attention", "gradient", "random"], operators=["delete", "infill"]).folder
+    of_paper = [paper_layout(each) for each in paper_tables().values()]
+    lists = paper_index(list(paper_tables().values())), claims_table(claims()), discrepancies_table(discrepancies())
+    hostile = Table("Hostile 中 % → \\ {", ("→", "model_50%"), tuple((name, name) for name in HOSTILE))
+    of_run = *tables([run.summary()]), cost_table(run.manifest())
+    return [formatted(each, "latex") for each in (*of_run, *of_paper, *lists, hostile)]
+
+
+def test_exported_latex_is_ascii_and_its_braces_are_paired(exported):
+    assert len(exported) > 10
+    for text in exported:
+        assert text.isascii() and not any(unicodedata.category(each) == "Cc" for each in text if each != "\n")
+        plain = re.sub(r"\\[{}]", "", text)
+        assert plain.count("{") == plain.count("}") and plain.count("$") % 2 == plain.count(r"\$") % 2
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_exported_latex_compiles(exported, tmp_path):
+    head = "\\documentclass{article}\n\\usepackage[utf8]{inputenc}\n\\usepackage{booktabs}\n\\begin{document}\n"
+    (tmp_path / "all.tex").write_text(head + "\n\n".join(exported) + "\n\\end{document}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, [line for line in done.stdout.splitlines() if line.startswith(("!", "l."))]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -341,11 +342,74 @@ def adaptation_table(found: Sequence[Answered]) -> Table:
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 """Beginning of an HTML tag, which Markdown would pass through; `<0.0001` is none."""
 _MINUS = re.compile(r"(?<![\w.])-(?=[\d.])")
-_LATEX = str.maketrans(
-    {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
-     "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "−": "$-$", "–": "--", "<": "$<$", ">": "$>$",
-     "|": r"\textbar{}"}
-)  # fmt: skip
+_LATEX: Mapping[str, str] = {
+    "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "<": "$<$", ">": "$>$", "|": r"\textbar{}", '"': "''",
+    "`": "{`}", "−": "$-$", "–": "--", "—": "---", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''",
+    "‚": ",", "„": ",,", "«": r"$\ll$", "»": r"$\gg$", "‹": "$<$", "›": "$>$", "¡": "!`", "¿": "?`",
+    "·": r"$\cdot$", "•": r"$\bullet$", "×": r"$\times$", "÷": r"$\div$", "±": r"$\pm$", "¬": r"$\neg$",
+    "≥": r"$\geq$", "≤": r"$\leq$", "≠": r"$\neq$", "≈": r"$\approx$", "∼": r"$\sim$", "∝": r"$\propto$",
+    "→": r"$\rightarrow$", "←": r"$\leftarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "↔": r"$\leftrightarrow$",
+    "⇒": r"$\Rightarrow$", "⇔": r"$\Leftrightarrow$", "∞": r"$\infty$", "∑": r"$\sum$", "∏": r"$\prod$",
+    "∂": r"$\partial$", "√": r"$\surd$", "∈": r"$\in$", "∅": r"$\emptyset$", "∩": r"$\cap$", "∪": r"$\cup$",
+    "✓": r"$\surd$", "✗": r"$\times$",
+    "°": r"$^{\circ}$", "†": r"\dag{}", "‡": r"\ddag{}", "§": r"\S{}", "¶": r"\P{}", "©": r"\copyright{}", "⁄": "/",
+    "£": r"\pounds{}", "®": r"\textregistered{}", "™": r"\texttrademark{}", "µ": r"$\mu$", "\N{NO-BREAK SPACE}": "~",
+    "\N{SOFT HYPHEN}": r"\-", "‐": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{ZERO WIDTH SPACE}": "",
+    "\N{ZERO WIDTH NO-BREAK SPACE}": "", "ß": r"{\ss}", "æ": r"{\ae}", "Æ": r"{\AE}", "œ": r"{\oe}", "Œ": r"{\OE}",
+    "ø": r"{\o}", "Ø": r"{\O}", "ł": r"{\l}", "Ł": r"{\L}", "ı": r"{\i}",
+}  # fmt: skip
+_ACCENTS = dict(
+    zip("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327", "`'^~=u.\"rHvdc", strict=True)
+)
+_GREEK = frozenset(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon phi chi psi "
+    "omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega".split()
+)
+
+
+def latex_text(text: str) -> str:
+    """Return a text for LaTeX in ASCII alone, which compiles with any engine and without a package.
+
+    Symbols, accented letters, superscripts and Greek letters become commands. pdflatex has no type for other scripts,
+    nor for control characters: a run of them is written by its code points, as `[U+4E2D U+6587]`.
+    """
+    found, unknown = list[str](), list[str]()
+    for letter in [*_MINUS.sub("−", unicodedata.normalize("NFC", text)), ""]:
+        written = _latex_of(letter)
+        if written is None:
+            unknown.append(f"U+{ord(letter):04X}")
+            continue
+        if unknown:
+            found.append("{[}" + " ".join(unknown) + "{]}")
+            unknown = []
+        # Two hyphens, quotes or commas would join to one sign.
+        found.append("{}" + written if found and written == letter == found[-1][-1:] and letter in "-'," else written)
+    return "".join(found)
+
+
+def _latex_of(letter: str) -> str | None:
+    """Return a character as LaTeX; None if there is no command for it."""
+    if letter in _LATEX:
+        return _LATEX[letter]
+    if letter == "" or " " <= letter <= "~":
+        return letter
+    kind, _, plain = unicodedata.decomposition(letter).rpartition("> ")
+    parts = [chr(int(code, 16)) for code in plain.split()]
+    if not kind and len(parts) == 2 and parts[1] in _ACCENTS:
+        base, accent = _latex_of(parts[0]), _ACCENTS[parts[1]]
+        return None if base is None else f"\\{accent}{{{base}}}"
+    if kind in {"<super", "<sub"}:
+        of = [_latex_of(part) for part in parts]
+        sign = "^" if kind == "<super" else "_"
+        return None if None in of else f"${sign}{{{''.join(map(str, of)).replace('$', '')}}}$"
+    if kind:  # a ligature, a fraction, a wide letter, a narrow space
+        of = [_latex_of(part) for part in parts]
+        return None if None in of else "".join(map(str, of))
+    words = unicodedata.name(letter, "").lower().replace("lamda", "lambda").split()
+    name = words[-1] if words[:1] == ["greek"] and len(words) == 4 and words[2] == "letter" else ""
+    name = name.capitalize() if words[1:2] == ["capital"] else name
+    return rf"$\{name}$" if name in _GREEK else None
 
 
 def _on_one_line(cell: str) -> str:
@@ -379,7 +443,7 @@ def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
 
     def escape(cell: str) -> str:
-        return _MINUS.sub("−", _on_one_line(cell)).translate(_LATEX)
+        return latex_text(_on_one_line(cell))
 
     rows = [" & ".join(cells) + r" \\" for cells in _rows(table, escape, r"\textbf{CELL}")]
     # A bracket or a star would be an argument of the \\ before it.
@@ -390,7 +454,7 @@ def _latex(table: Table) -> str:
     for i, row in enumerate(rows):
         body += [r"\addlinespace", row] if i and runs[i] != runs[i - 1] else [row]
     alignment = "".join("r" if number else "l" for number in table.are_numbers)
-    caption = rf"% {_on_one_line(table.title)}; needs \usepackage{{booktabs}}"
+    caption = rf"% {escape(table.title)}; needs \usepackage{{booktabs}}"
     start = [caption, rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head, r"\midrule"]
     return "\n".join([*start, *body, r"\bottomrule", r"\end{tabular}"])
 
