@@ -7,7 +7,7 @@ import pytest
 
 from ice_eval.errors import DataError, MissingExtraError
 from ice_eval.records import Span
-from ice_eval.tasks import FileData, HubData, Records
+from ice_eval.tasks import FileData, HubData, Records, load_task, with_file
 
 LABELS = ("negative", "positive")
 
@@ -348,10 +348,10 @@ def test_a_hub_that_cannot_be_reached_points_to_a_file(monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset", fail)
     with pytest.raises(DataError) as caught:
-        HubData("nyu-mll/glue", config="sst2").load(("text",), LABELS)
+        HubData("nyu-mll/glue", config="sst2", revision="abc").load(("text",), LABELS)
     assert str(caught.value) == (
-        "the data set 'nyu-mll/glue/sst2/validation' could not be loaded from the hub (ConnectionError: no route). "
-        "Give the examples as a file instead: --data FILE.jsonl"
+        "the data set 'nyu-mll/glue/sst2/validation' could not be loaded from the hub at abc (ConnectionError: no "
+        "route). Give the examples as a file instead: --data FILE.jsonl"
     )
 
 
@@ -362,20 +362,17 @@ def test_without_the_library_the_message_holds_the_pip_command_and_the_way_aroun
         HubData("nyu-mll/glue").load(("text",), LABELS)
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """What the hub was asked for; it knows three commits and one row."""
+@pytest.mark.parametrize("known", [True, False])
+def test_without_a_revision_the_current_commit_is_asked_for_once_and_read(monkeypatch, known):
     datasets, hub = pytest.importorskip("datasets"), pytest.importorskip("huggingface_hub")
-    commits = ["a" * 40, "ab" + "c" * 38, "f" * 40]
     seen = []
 
     class Api:
-        def dataset_info(self, path, *, timeout):
-            return SimpleNamespace(id=path)
-
-        def list_repo_commits(self, path, *, repo_type):
-            seen.append((path, repo_type))
-            return [SimpleNamespace(commit_id=commit) for commit in commits]
+        def dataset_info(self, path, *, revision, timeout):
+            seen.append((path, revision))
+            if not known:
+                raise ConnectionError("no route")
+            return SimpleNamespace(sha="f" * 40)
 
     def load_dataset(path, config, *, split, revision):
         seen.append(revision)
@@ -383,21 +380,32 @@ def asked(monkeypatch):
 
     monkeypatch.setattr(hub, "HfApi", Api)
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    return seen
+    data = hub_data("org/reviews", revision=None)
+    data.load(("text",), LABELS)
+    assert data.commit == ("f" * 40 if known else None)
+    assert seen == [("org/reviews", "main"), data.commit or "main"]
 
 
-def test_the_beginning_of_a_revision_is_resolved_to_the_whole_commit(asked):
-    hub_data("org/reviews", revision="abc").load(("text",), LABELS)
-    assert asked == [("org/reviews", "dataset"), "ab" + "c" * 38]
+PUBLISHED = (
+    "pairID,gold_label,Sentence1,Sentence2,Sentence1_marked_1,Sentence2_marked_1,Sentence1_Highlighted_1,"
+    "Sentence2_Highlighted_1,Sentence1_Highlighted_2,Sentence2_Highlighted_2,Sentence1_Highlighted_3,"
+    "Sentence2_Highlighted_3\n"
+    'a#0e,entailment,"A man, tall, sleeps.",He rests.,"A *man,* tall, *sleeps.*",He *rests.*,"1,3",1,3,{},"3,0",{}\n'
+    "b#0n,neutral,A dog.,It is old.,A dog.,It is *old.*,,,,,,\n"
+    "c#0n,-,A cat.,It purrs.,,,,,,,,\n"
+)
+"""Rows as the published files of e-SNLI have them."""
 
 
-@pytest.mark.parametrize("revision", [None, "e" * 40])
-def test_a_whole_revision_or_none_is_passed_on_without_asking(asked, revision):
-    hub_data("org/reviews", revision=revision).load(("text",), LABELS)
-    assert asked == [revision]
-
-
-@pytest.mark.parametrize(("revision", "number"), [("a", 2), ("9", 0)])
-def test_a_revision_that_names_no_single_commit_is_refused(asked, revision, number):
-    with pytest.raises(DataError, match=f"{number} commits of 'org/reviews' begin with {revision}; one was expected"):
-        hub_data("org/reviews", revision=revision).load(("text",), LABELS)
+def test_the_published_files_of_esnli_are_read_as_they_are(tmp_path):
+    path = tmp_path / "esnli_test.csv"
+    path.write_text(PUBLISHED, encoding="utf-8")
+    first, second = with_file(load_task("esnli"), path).examples()
+    assert (first.id, first.fields, first.gold) == (
+        "a#0e",
+        {"premise": "A man, tall, sleeps.", "hypothesis": "He rests."},
+        0,
+    )
+    # "sleeps." has three marks of three, "man," and "rests." one each, which is less than half.
+    assert first.human == (Span("premise", 13, 20),)
+    assert (second.id, second.gold, second.human) == ("b#0n", 1, (Span("hypothesis", 6, 10),))

@@ -17,7 +17,6 @@ from ice_eval.tasks import (
     FEW_SHOT,
     STANDARD,
     FileData,
-    HubData,
     NoData,
     Records,
     Shot,
@@ -117,7 +116,7 @@ def test_every_task_says_its_language_and_label_words_are_written_in_it():
 
 
 def test_the_prompts_of_the_paper_are_there():
-    assert load_task("sst2").ways == (STANDARD, "minimal", "question", "completion", "quoted", FEW_SHOT)
+    assert load_task("sst2").ways == (STANDARD, "minimal", "paper", "question", "completion", "quoted", FEW_SHOT)
     assert load_task("imdb").ways == (STANDARD, "rating", "yes-no", FEW_SHOT)
     assert load_task("ag_news").ways == (STANDARD, "minimal", "question", FEW_SHOT)
     assert load_task("esnli").ways == (STANDARD, "verb", "true-false-unknown", FEW_SHOT)
@@ -128,19 +127,16 @@ def test_the_prompts_of_the_paper_are_there():
     [
         ("sst2", "bcdcba79d07bc86"),
         ("imdb", "e6281661ce1c48d"),
-        ("esnli", "a160e6a02bbb8d8"),
         ("ag_news", "eb185aade064a81"),
     ],
 )
 def test_the_revisions_are_those_of_the_paper(name, revision):
-    assert load_task(name).data.revision == revision
+    assert load_task(name).data.revision.startswith(revision)
 
 
-def test_hub_data_without_a_revision_say_so():
-    for name in NAMES:
-        data = load_task(name).data
-        if isinstance(data, HubData) and data.revision is None:
-            assert "No revision is published" in tasks.get(name).__doc__
+def test_the_prompt_that_the_paper_prints_is_a_prompt_of_sst2():
+    pieces = load_task("sst2/paper").prompt_pieces({"text": "[empty]"})
+    assert "".join(piece.text for piece in pieces) == "Classify sentiment. Text: [empty] Sentiment:"
 
 
 def test_topic_words_are_kept_out_of_infill():

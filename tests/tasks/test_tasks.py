@@ -100,7 +100,7 @@ def test_sst2_is_the_pinned_validation_split():
         "nyu-mll/glue",
         config="sst2",
         split="validation",
-        revision="bcdcba79d07bc86",
+        revision="bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c",
         fields={"text": "sentence"},
         labels={0: "negative", 1: "positive"},
     )

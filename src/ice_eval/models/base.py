@@ -238,6 +238,8 @@ class Model(ABC):
     """The device of the inputs."""
     load_in: str | None = None
     """Quantisation by `--load-in`; None: none."""
+    commit: str | None = None
+    """Full commit id of a model of the hub; None: not from the hub."""
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
     """Units that may be kept or removed."""
     writes_in_turns: ClassVar[bool] = False

@@ -13,9 +13,9 @@ from ice_eval.models.function import FunctionModel, LabelFunction, from_path
 from ice_eval.models.served import SERVED, Served, ServedModel
 
 ModelRef = str | Model | Served | tuple[Any, Any] | LabelFunction
-"""A registered name, a folder, a `.gguf` file, a short name of the published suite, a hub id (`org/name`,
-`org/name@revision`), `python:module:function`, a `Model`, a model behind a server (`Served`), a pair of a transformers
-model and its tokenizer, or a function from texts to label probabilities."""
+"""A registered name, a folder, a `.gguf` file, a short name of the published suite (at its pinned revision), a hub id
+(`org/name`, `org/name@revision`), `python:module:function`, a `Model`, a model behind a server (`Served`), a pair of a
+transformers model and its tokenizer, or a function from texts to label probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,8 @@ class HubModel:
     tuning: Literal["base", "instruct", "chat", "reasoning"]
     """Its last stage of training; all but base models have a chat template (`--chat`)."""
     kind: Literal["causal", "classifier"] = "causal"
+    revision: str | None = None
+    """Full commit id that is read unless the user names another revision; None: the hub's current one."""
     gated: bool = False
     """True if the hub requires acceptance of its terms."""
     unit: Literal["token", "step"] = "token"
@@ -47,27 +49,75 @@ class HubModel:
 
 
 SUITE = (
-    HubModel(hub_id="openai-community/gpt2-xl", parameters=1.56, tuning="base"),
+    HubModel(
+        hub_id="openai-community/gpt2-xl",
+        parameters=1.56,
+        tuning="base",
+        revision="15ea56dee5df4983c59b2538573817e1667135e2",
+    ),
     HubModel(
         hub_id="LiquidAI/LFM2-2.6B",
         parameters=2.57,
         tuning="chat",
-        note="The paper calls it a base model; it has a chat template.",
+        note="The paper calls it a base model; it has a chat template. No revision could be verified; the hub's "
+        "current one is read.",
     ),
-    HubModel(hub_id="meta-llama/Llama-3.2-3B-Instruct", parameters=3.21, tuning="instruct", gated=True),
-    HubModel(hub_id="meta-llama/Llama-3.1-8B", parameters=8.03, tuning="base", gated=True),
-    HubModel(hub_id="Qwen/Qwen2.5-7B-Instruct", parameters=7.62, tuning="instruct"),
+    HubModel(
+        hub_id="meta-llama/Llama-3.2-3B-Instruct",
+        parameters=3.21,
+        tuning="instruct",
+        revision="0cb88a4f764b7a12671c53f0838cd831a0843b95",
+        gated=True,
+    ),
+    HubModel(
+        hub_id="meta-llama/Llama-3.1-8B",
+        parameters=8.03,
+        tuning="base",
+        revision="d04e592bb4f6aa9cfee91e2e20afa771667e1d4b",
+        gated=True,
+    ),
+    HubModel(
+        hub_id="Qwen/Qwen2.5-7B-Instruct",
+        parameters=7.62,
+        tuning="instruct",
+        revision="a09a35458c702b33eeacc393d103063234e8bc28",
+    ),
     HubModel(
         hub_id="mistralai/Mistral-7B-Instruct-v0.3",
         parameters=7.25,
         tuning="instruct",
+        revision="c170c708c41dac9275d15a8fff4eca08d52bab71",
         gated=True,
         note="The paper does not say which version.",
     ),
-    HubModel(hub_id="deepseek-ai/deepseek-llm-7b-chat", parameters=6.91, tuning="chat"),
-    HubModel(hub_id="Qwen/Qwen3-0.6B", parameters=0.6, tuning="reasoning", unit="step"),
-    HubModel(hub_id="Qwen/Qwen3-8B", parameters=8.19, tuning="reasoning", unit="step"),
-    HubModel(hub_id="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", parameters=7.62, tuning="reasoning", unit="step"),
+    HubModel(
+        hub_id="deepseek-ai/deepseek-llm-7b-chat",
+        parameters=6.91,
+        tuning="chat",
+        revision="afbda8b347ec881666061fa67447046fc5164ec8",
+        note="Its weights are pickled, which are never read: give a folder with safetensors.",
+    ),
+    HubModel(
+        hub_id="Qwen/Qwen3-0.6B",
+        parameters=0.6,
+        tuning="reasoning",
+        revision="c1899de289a04d12100db370d81485cdf75e47ca",
+        unit="step",
+    ),
+    HubModel(
+        hub_id="Qwen/Qwen3-8B",
+        parameters=8.19,
+        tuning="reasoning",
+        revision="b968826d9c46dd6066d109eabc6255188de91218",
+        unit="step",
+    ),
+    HubModel(
+        hub_id="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
+        parameters=7.62,
+        tuning="reasoning",
+        revision="916b56a44061fd5cd7d6a8fb632557ed4f724f60",
+        unit="step",
+    ),
 )
 """The seven models of the paper's tables, then those of its appendix on reasoning; any other hub id also works."""
 
@@ -150,13 +200,15 @@ def _from_files(ref: str, settings: LoadSettings) -> Model:
         raise ConfigError(f"no such folder: {ref}.")
     known = suite_model(ref)
     hub_id = ref if known is None else known.hub_id + "".join(ref.partition("@")[1:])
+    pin = None if known is None or "@" in ref else known.revision
     try:
-        return pretrained.from_hub(hub_id, settings=settings)
+        return pretrained.from_hub(hub_id, revision=pin, settings=settings)
     except pretrained.NotOnHubError as exc:
         if known is not None:
             terms = " It is gated: accept its terms there and log in with `hf auth login`." if known.gated else ""
+            at, other = ("", "") if pin is None else (f" at {pin}", f" Its current state is '{hub_id}@main'.")
             raise ConfigError(
-                f"the hub did not give the model '{hub_id}' ({exc}).{terms} A folder of it works as well."
+                f"the hub did not give the model '{hub_id}'{at} ({exc}).{terms}{other} A folder of it works as well."
             ) from exc
         names = [*models.names(), *(each.name for each in SUITE)]
         raise ConfigError(

@@ -55,12 +55,16 @@ def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
         raise _load_error(f"the model in {path}", exc) from exc
 
 
-def from_hub(ref: str, *, settings: LoadSettings) -> Model:
-    """Load a model of the hub, `org/name` or `org/name@revision`; raise `NotOnHubError` if the hub does not give it."""
-    path, _, revision = ref.partition("@")
-    _ask_hub(path, revision or "main")
+def from_hub(ref: str, *, settings: LoadSettings, revision: str | None = None) -> Model:
+    """Load a model of the hub, `org/name` or `org/name@revision`; raise `NotOnHubError` if the hub does not give it.
+
+    `revision` is read if the name holds none; None: the current one.
+    """
+    path, _, named = ref.partition("@")
+    revision = named or revision or "main"
+    _ask_hub(path, revision)
     try:
-        return _load(path, name=ref, settings=settings, revision=revision or "main")
+        return _load(path, name=ref, settings=settings, revision=revision)
     except _LOAD_ERRORS as exc:
         if isinstance(exc, OSError) and "model.safetensors" not in str(exc):
             raise NotOnHubError(_first_line(exc)) from exc
@@ -157,7 +161,9 @@ def _load_error(what: str, exc: Exception) -> IceError:
     if "model.safetensors" in str(exc):
         return ConfigError(
             f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
-            f"{_TRUST} Its `save_pretrained` writes safetensors."
+            "A .gguf file of it works, a folder that `save_pretrained` wrote from a copy you trust, or a revision with "
+            "safetensors, if its page on the hub lists such a pull request: ORG/NAME@refs/pr/NUMBER. "
+            f"{_TRUST}"
         )
     if isinstance(exc, ImportError):  # of weights that are stored quantised: transformers names what to install
         return MissingExtraError(f"{what} needs a library that is not installed: {_first_line(exc)}")
@@ -192,6 +198,7 @@ def _load(path: str, *, name: str, settings: LoadSettings, revision: str = "main
         model = _load_weights(auto, config, path, name=name, settings=settings, source=source)
     loaded = wrap(model, tokenizer, name=name)
     loaded.load_in = settings.load_in
+    loaded.commit = getattr(config, "_commit_hash", None)
     return loaded
 
 

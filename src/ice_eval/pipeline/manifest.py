@@ -38,7 +38,7 @@ def at_beginning(
     engine, spec, stored = job.engine, job.spec, job.stored
     labels, described = engine.scorer.labels, engine.subject.described(engine.model)
     described = {"label_scoring": labels.scoring, **described}
-    columns = described.pop("columns", {})
+    columns, data = described.pop("columns", {}), engine.subject.task.data
     return Manifest(
         status="running",
         config=engine.settings(model=info.name),
@@ -47,8 +47,9 @@ def at_beginning(
         identity=dict(asked),
         labels=tuple(labels.names),
         label_ids=tuple(tuple(ids) for ids in labels.ids),
-        data=DataInfo(origin=engine.subject.task.data.origin, examples=len(job.evaluated), columns=columns),
+        data=DataInfo(origin=data.origin, commit=data.commit, examples=len(job.evaluated), columns=columns),
         **described,
+        model_commit=info.commit,
         device=info.devices,
         threads=spec.threads,
         token_budget=spec.budget,

@@ -41,6 +41,7 @@ class ModelInfo(NamedTuple):
     fingerprint: str
     dtype: str
     load_in: str | None
+    commit: str | None
     devices: str
     budget: int
     """Tokens per batch that suit the device."""
@@ -107,6 +108,7 @@ class Replica:
                 fingerprint=model.fingerprint,
                 dtype=model.dtype,
                 load_in=model.load_in,
+                commit=model.commit,
                 devices=model.devices,
                 budget=model.default_budget(),
                 part_size=model.part_size,

@@ -48,9 +48,9 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
         spent = f"{cost.rows} rows, {cost.forwards} forward passes, {cost.tokens} tokens, {cost.seconds:.0f} s"
     return [
         ("model", f"{config.model}, {identity['dtype']}{stored} on {manifest.device}"),
-        ("weights", f"fingerprint {identity['weights']}"),
+        ("weights", f"fingerprint {identity['weights']}{_at(manifest.model_commit)}"),
         *([] if manifest.server is None else [("server", _server(manifest.server))]),
-        ("data", f"{manifest.data.origin}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
+        ("data", f"{_origin(manifest)}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
         *_worked(manifest),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
         scored,
@@ -59,6 +59,14 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
         ("cost", spent),
     ]
+
+
+def _at(commit: str | None) -> str:
+    return "" if commit is None else f", commit {commit}"
+
+
+def _origin(manifest: Manifest) -> str:
+    return f"{manifest.data.origin}{_at(manifest.data.commit)}"
 
 
 def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
@@ -72,7 +80,7 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
     return [
         ("model", f"{config.model}, {manifest.device}{by}"),
         *((name, _plain(value)) for name, value in who if value),
-        ("data", f"{manifest.data.origin}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
+        ("data", f"{_origin(manifest)}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
         ("prompt for the answer", manifest.prompt),
         *_worked(manifest),
         ("methods", _methods(manifest)),

@@ -71,6 +71,8 @@ class DataInfo(Record):
     """Source of the examples."""
 
     origin: str
+    commit: str | None = None
+    """Full commit id of data of the hub."""
     examples: int
     """Number of evaluated examples."""
     columns: dict[str, str] = field(default_factory=dict)
@@ -246,6 +248,8 @@ class Manifest(Record):
     """Fields of the prompt whose units are kept or removed."""
     language: str = "und"
     """BCP 47 code of the texts; `und`: unknown."""
+    model_commit: str | None = None
+    """Full commit id of a model of the hub."""
     device: str
     """All devices that hold weights, as `cuda:0, cpu`."""
     threads: int | None

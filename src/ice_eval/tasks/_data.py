@@ -1,6 +1,7 @@
 """Sources of examples (a file, a file of this package, a hub data set, records in memory), and parsing of rows."""
 
 import csv
+import functools
 import importlib.resources
 import itertools
 import json
@@ -39,6 +40,11 @@ class DataSource(ABC):
     @abstractmethod
     def rows(self) -> Iterable[Row]:
         """Return the rows, in order, from the start."""
+
+    @property
+    def commit(self) -> str | None:
+        """Full commit id of data of the hub, for the manifest; None for other data, or if the hub does not tell it."""
+        return None
 
     def load(self, fields: Sequence[str], labels: Sequence[str], *, limit: int | None = None) -> list[Example]:
         """Read and check the first `limit` examples.
@@ -85,7 +91,7 @@ class FileData(DataSource):
         try:
             with self.path.open(encoding="utf-8-sig", newline="") as lines:
                 rows = _csv_rows(lines, self.origin) if kind == ".csv" else _jsonl_rows(lines, self.origin)
-                for row in _renamed(rows, self.columns, self.origin):
+                for row in _renamed(_from_esnli(rows), self.columns, self.origin):
                     blank = {name for name in OPTIONAL if kind == ".csv" and row.get(name) == ""}
                     yield {name: value for name, value in row.items() if name not in blank}
         except UnicodeDecodeError as exc:
@@ -139,17 +145,21 @@ class NoData(DataSource):
 
 @dataclass(frozen=True)
 class HubData(DataSource):
-    """A data set of the Hugging Face hub at a pinned revision."""
+    """A data set of the Hugging Face hub at a pinned revision; no loading script is ever run."""
 
     path: str
     config: str | None = None
     split: str = "validation"
     revision: str | None = None
-    """Commit of the data set's repository, or the beginning of one; None: the current one."""
+    """Full commit id of the data set's repository; None: the current state of `branch`."""
+    branch: str = "main"
+    """Branch that is read without a revision; `refs/convert/parquet` is the hub's own conversion of a script's data."""
+    file: str | None = None
+    """File that holds the split, for a repository that would need its loading script."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Our field name, or `label` -> column of the data set, where the names differ."""
     labels: Mapping[Any, str] = field(default_factory=dict)
-    """Value of the column `label` -> label name."""
+    """Value of the column `label`, or the name that the data set gives this value -> label name."""
     only_labels: bool = False
     """True if rows with other labels than these (neutral texts, for example) are skipped, not refused."""
     quotes: str | None = None
@@ -161,50 +171,66 @@ class HubData(DataSource):
     def origin(self) -> str:
         return "/".join(filter(None, (self.path, self.config, self.split)))
 
+    @functools.cached_property
+    def commit(self) -> str | None:
+        if self.revision is not None or Path(self.path).exists():
+            return None if Path(self.path).exists() else self.revision
+        hub = require("huggingface_hub", install="huggingface_hub", purpose="to resolve the revision")
+        try:  # asked once, so that the commit in the manifest is the one that is read
+            return hub.HfApi().dataset_info(self.path, revision=self.branch, timeout=10).sha  # type: ignore[no-any-return]
+        except Exception:  # without a network, a copy in the hub's cache may still be read
+            return None
+
     def rows(self) -> Iterator[Row]:
         datasets = require(
             "datasets", install="ice-eval[hub]", purpose=f"to load '{self.origin}' from the hub; or give --data FILE"
         )
+        revision = None if Path(self.path).exists() else self.commit or self.branch
         try:
-            data = datasets.load_dataset(self.path, self.config, split=self.split, revision=self._commit())
+            data = self._loaded(datasets, revision)
         except Exception as exc:  # the hub's client raises many types, and all of them mean: not to be had now
             reason = str(exc).strip().partition("\n")[0][:200]
+            at = "" if revision is None else f" at {revision}"
             raise DataError(
-                f"the data set '{self.origin}' could not be loaded from the hub ({type(exc).__name__}: {reason}). Give "
-                "the examples as a file instead: --data FILE.jsonl"
+                f"the data set '{self.origin}' could not be loaded from the hub{at} ({type(exc).__name__}: {reason}). "
+                "Give the examples as a file instead: --data FILE.jsonl"
             ) from exc
+        names = self._names(data.features)
         for row in data.shuffle(seed=self.shuffle_seed):
-            found = self._row(row)
+            found = self._row(row, names)
             if not self.only_labels or found["label"] in self.labels.values():
                 yield found
 
-    def _row(self, row: Row) -> dict[str, Any]:
+    def _loaded(self, datasets: Any, revision: str | None) -> Any:
+        if self.file is None:
+            return datasets.load_dataset(self.path, self.config, split=self.split, revision=revision)
+        hub = require("huggingface_hub", install="huggingface_hub", purpose="to read a file of the hub")
+        local = hub.hf_hub_download(self.path, self.file, repo_type="dataset", revision=revision)
+        return datasets.load_dataset(Path(self.file).suffix[1:], data_files=local, split="train")
+
+    def _names(self, features: Mapping[str, Any]) -> Sequence[str]:
+        """Return the data set's own names of its labels, none where it has none; raise if it lacks one of ours."""
+        names = getattr(features.get(self.fields.get("label", "label")), "names", None) or []
+        missing = [label for label in self.labels if isinstance(label, str) and names and label not in names]
+        if missing:
+            raise DataError(
+                f"the data set '{self.origin}' has no label '{missing[0]}'; it has {', '.join(map(str, names))}."
+            )
+        return names
+
+    def _row(self, row: Row, names: Sequence[str]) -> dict[str, Any]:
         needed = [*self.fields.values(), *([] if self.quotes is None else [self.quotes])]
         missing = [theirs for theirs in needed if theirs not in row]
         if missing:
             raise DataError(f"the data set '{self.origin}' has no column '{missing[0]}'; it has {', '.join(row)}.")
         named = {**row, **{ours: row[theirs] for ours, theirs in self.fields.items()}}
         label: Any = named.get("label")
-        named["label"] = self.labels.get(label, label)
+        own = names[label] if isinstance(label, int) and 0 <= label < len(names) else label
+        named["label"] = self.labels.get(own, self.labels.get(label, label))
         if self.quotes is not None:  # passages that are not in the text verbatim are skipped
             places = [(named["text"].find(quote), len(quote)) for quote in row[self.quotes] if quote]
             named["rationale"] = [[start, start + length] for start, length in places if start >= 0]
         return named
-
-    def _commit(self) -> str | None:
-        """Return the full commit that `revision` begins; the hub itself resolves only full ones."""
-        if Path(self.path).exists():
-            return None
-        if self.revision is None or len(self.revision) == 40:
-            return self.revision
-        hub = require("huggingface_hub", install="huggingface_hub", purpose="to resolve the revision")
-        # One quick question first: without a network, a listing would be tried six times over before it gives up.
-        hub.HfApi().dataset_info(self.path, timeout=10)
-        commits = [c.commit_id for c in hub.HfApi().list_repo_commits(self.path, repo_type="dataset")]
-        matches = [c for c in commits if c.startswith(self.revision)]
-        if len(matches) != 1:
-            raise DataError(f"{len(matches)} commits of '{self.path}' begin with {self.revision}; one was expected.")
-        return str(matches[0])
 
 
 def _jsonl_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:
@@ -235,6 +261,34 @@ def _renamed(rows: Iterable[Row], columns: Mapping[str, str], origin: str) -> It
             if theirs not in row and (index == 0 or ours not in OPTIONAL):
                 raise DataError(f"{origin}, example {index}: no column '{theirs}' for {ours}; it has {', '.join(row)}.")
         yield {**row, **{ours: row[theirs] for ours, theirs in columns.items() if theirs in row}}
+
+
+def _from_esnli(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield rows; those of the published e-SNLI files also as the task `esnli` reads them.
+
+    Words are highlighted if at least half of the annotators marked them.
+    """
+    for row in rows:
+        if not {"gold_label", "Sentence1", "Sentence2"} <= set(row):
+            yield row
+        elif row["gold_label"] != "-":  # no majority
+            fields = {name: row[f"Sentence{number}"] for number, name in enumerate(("premise", "hypothesis"), 1)}
+            marks = {f"highlights_{name}": _most_marked(row, f"Sentence{n}") for n, name in enumerate(fields, 1)}
+            identity = {"id": row["pairID"]} if row.get("pairID") else {}
+            yield {**row, **identity, "label": row["gold_label"], **fields, **marks}
+
+
+def _most_marked(row: Row, sentence: str) -> list[int]:
+    """Return the words that at least half of the annotators marked, by their places or by stars around them."""
+    words, found = row[sentence].split(), list[set[int]]()
+    for annotator in ("1", "2", "3"):
+        places, marked = (row.get(f"{sentence}_{kind}_{annotator}") for kind in ("Highlighted", "marked"))
+        if places:  # "3,4", or "{}" for none
+            found.append({int(place) for place in re.findall(r"\d+", places)})
+        elif marked:
+            found.append({n for n, (is_, was) in enumerate(zip(marked.split(), words, strict=False)) if is_ != was})
+    counts = Counter(place for places in found for place in places)
+    return sorted(place for place, count in counts.items() if 2 * count >= len(found))
 
 
 def _csv_rows(lines: Iterable[str], origin: str) -> Iterator[Row]:

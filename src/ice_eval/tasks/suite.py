@@ -60,11 +60,12 @@ def demo() -> Task:
 @task("sst2")
 def sst2() -> Task:
     """Sentiment of one film-review sentence (Socher et al., 2013)."""
-    fields, revision = {"text": "sentence"}, "bcdcba79d07bc86"
+    fields, revision = {"text": "sentence"}, "bcdcba79d07bc864c1c254ccfcedcce55bcc9a8c"
     return _film_reviews(
         HubData("nyu-mll/glue", config="sst2", revision=revision, fields=fields, labels=_SENTIMENT),
         {
             "minimal": Wording("{text}\nSentiment:"),
+            "paper": Wording("Classify sentiment. Text: {text} Sentiment:"),
             "question": Wording("Review: {text}\nIs this review positive or negative? It is"),
             "completion": Wording("{text} In short, the film was", {"negative": " bad", "positive": " good"}),
             "quoted": Wording('A viewer wrote: "{text}"\nThis opinion of the film is'),
@@ -78,7 +79,12 @@ def imdb() -> Task:
     stars = "Review: {text}\nStars, from one (worst) to five (best):"
     liked = "Review: {text}\nDid the writer like the film, yes or no?"
     return _film_reviews(
-        HubData("stanfordnlp/imdb", split="test", revision="e6281661ce1c48d", labels=_SENTIMENT),
+        HubData(
+            "stanfordnlp/imdb",
+            split="test",
+            revision="e6281661ce1c48d982bc483cf8a173c1bbeb5d31",
+            labels=_SENTIMENT,
+        ),
         {
             "rating": Wording(stars, {"negative": " one", "positive": " five"}),
             "yes-no": Wording(liked, {"negative": " no", "positive": " yes"}),
@@ -90,10 +96,21 @@ def imdb() -> Task:
 def movies() -> Task:
     """Sentiment of long film reviews with passages that people marked (Zaidan et al., 2007; ERASER).
 
-    No revision is published for it, so the hub's current one is read.
+    The repository holds a loading script, which is never run: the hub's own conversion to Parquet is read. No revision
+    of it could be verified, so the current one is read, and its commit is recorded in the manifest.
     """
-    path, fields = "eraser-benchmark/movie_rationales", {"text": "review"}
-    return _film_reviews(HubData(path, split="test", fields=fields, labels=_SENTIMENT, quotes="evidences"), {})
+    return _film_reviews(
+        HubData(
+            "eraser-benchmark/movie_rationales",
+            split="test",
+            branch="refs/convert/parquet",
+            file="default/test/0000.parquet",
+            fields={"text": "review"},
+            labels=_SENTIMENT,
+            quotes="evidences",
+        ),
+        {},
+    )
 
 
 @task("ag_news")
@@ -101,7 +118,12 @@ def ag_news() -> Task:
     """Topic of a news item: world, sports, business or technology (Zhang et al., 2015)."""
     question = "Article: {text}\nIs this about the world, sports, business or technology? It is about"
     return Task(
-        data=HubData("fancyzhx/ag_news", split="test", revision="eb185aade064a81", labels=dict(enumerate(_TOPICS))),
+        data=HubData(
+            "fancyzhx/ag_news",
+            split="test",
+            revision="eb185aade064a813bc0b7f42de02595523103ca4",
+            labels=dict(enumerate(_TOPICS)),
+        ),
         language="en",
         prompt="Article: {text}\nTopic:",
         label_words=_words(_TOPICS, " World", " Sports", " Business", " Technology"),
@@ -123,13 +145,20 @@ def ag_news() -> Task:
 def esnli() -> Task:
     """Whether a premise entails a hypothesis, contradicts it or neither (Camburu et al., 2018).
 
-    Files may give the words that people highlighted, as `highlights_premise` and `highlights_hypothesis`; the hub's
-    copy has none.
+    The hub's e-SNLI is a loading script, which is never run, so SNLI is read, of which e-SNLI has every labelled pair.
+    The published `esnli_test.csv` works as a file and adds the words that people highlighted; other files may give them
+    as `highlights_premise` and `highlights_hypothesis`.
     """
     pair = "Premise: {premise}\nHypothesis: {hypothesis}\n"
     verb, truth = "Does the first prove, allow or refute the second? It", "True, false or unknown? The hypothesis is"
     return Task(
-        data=HubData("esnli/esnli", revision="a160e6a02bbb8d8", labels=dict(enumerate(_RELATIONS))),
+        data=HubData(
+            "stanfordnlp/snli",
+            split="test",
+            revision="cdb5c3d5eed6ead6e5a341c8e56e669bb666725b",
+            labels=dict(enumerate(_RELATIONS)),
+            only_labels=True,
+        ),
         language="en",
         prompt=pair + "Relation:",
         group="premise",

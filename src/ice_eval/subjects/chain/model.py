@@ -119,7 +119,7 @@ class ChainModel(Model):
         if self.inner is not None:
             LocalChat.check(self.inner)
             self.name, self.device = self.inner.name, self.inner.device
-            self.dtype, self.load_in = self.inner.dtype, self.inner.load_in
+            self.dtype, self.load_in, self.commit = self.inner.dtype, self.inner.load_in, self.inner.commit
             self.offers |= self.inner.offers & LOOKS
             self.scorer = AnswerScorer(self.inner)
         elif self._served is not None:

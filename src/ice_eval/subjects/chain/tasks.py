@@ -26,7 +26,10 @@ _EXAMPLE = WorkedExample(
 def gsm8k() -> ReasoningTask:
     """Word problems of primary school, answered with a number (Cobbe et al., 2021)."""
     return ReasoningTask(
-        read=_problem, kind=NumberAnswer(), example=_EXAMPLE, data=HubData("openai/gsm8k", config="main", split="test")
+        read=_problem,
+        kind=NumberAnswer(),
+        example=_EXAMPLE,
+        data=HubData("openai/gsm8k", config="main", split="test", revision="740312add88f781978c0658806c59bc2815b9866"),
     )
 
 
@@ -82,7 +85,7 @@ def _options(given: object) -> tuple[list[str], tuple[str, ...]]:
 def commonsense_qa() -> ReasoningTask:
     """Questions of common sense with five options (Talmor et al., 2019)."""
     return choice_task(
-        HubData("tau/commonsense_qa", split="validation"),
+        HubData("tau/commonsense_qa", split="validation", revision="94630fe30dad47192a8546eb75f094926d47e155"),
         question="Where would you keep milk so that it stays fresh?",
         options=("drawer", "refrigerator", "car", "shelf", "oven"),
         steps=("Milk spoils where it is warm.", "Of these places only a refrigerator is kept cold."),
@@ -94,7 +97,12 @@ def commonsense_qa() -> ReasoningTask:
 def arc_challenge() -> ReasoningTask:
     """Science questions of school exams, the harder part (Clark et al., 2018)."""
     return choice_task(
-        HubData("allenai/ai2_arc", config="ARC-Challenge", split="test"),
+        HubData(
+            "allenai/ai2_arc",
+            config="ARC-Challenge",
+            split="test",
+            revision="210d026faf9955653af8916fad021475a3f00453",
+        ),
         question="Which of these makes its own light?",
         options=("a mirror", "the moon", "the sun", "a window"),
         steps=("A mirror and the moon throw light back.", "A window lets light through, and the sun burns."),
@@ -106,7 +114,7 @@ def arc_challenge() -> ReasoningTask:
 def medqa() -> ReasoningTask:
     """Questions of the medical licensing exam of the USA (Jin et al., 2021)."""
     return choice_task(
-        HubData("GBaker/MedQA-USMLE-4-options", split="test"),
+        HubData("GBaker/MedQA-USMLE-4-options", split="test", revision="0fb93dd23a7339b6dcd27e241cb9b5eca62d4d18"),
         question="A day after a walk through bushes a hiker has itchy red lines on one leg. What is the cause?",
         options=("contact with a plant", "a broken bone", "high blood pressure", "an infection of the ear"),
         steps=(

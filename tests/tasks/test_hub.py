@@ -1,0 +1,171 @@
+"""Every data set and model of the package on a hub that knows only the recorded commits."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ice_eval.errors import ConfigError, DataError
+from ice_eval.models import load_model, pretrained
+from ice_eval.models.load import SUITE
+from ice_eval.tasks import HubData, named_task, tasks
+
+RECORDED = json.loads(Path(__file__).with_name("hub_commits.json").read_text(encoding="utf-8"))
+COMMITS = {(each["type"], each["repository"]): each["commit"] for each in RECORDED}
+CURRENT = "c" * 40
+"""Commit at the head of every branch of the hub."""
+OF_HUB = [name for name in tasks.names() if isinstance(named_task(name).data, HubData)]
+PINNED = [name for name in OF_HUB if named_task(name).data.revision is not None]
+ROWS = {
+    "sst2": {"sentence": "a", "label": 1},
+    "imdb": {"text": "a", "label": 1},
+    "movies": {"review": "good film", "label": 1, "evidences": ["good"]},
+    "ag_news": {"text": "a", "label": 1},
+    "esnli": {"premise": "a", "hypothesis": "b", "label": 1},
+    "boolq": {"passage": "a", "question": "b", "answer": True},
+    "multirc": {"paragraph": "a", "question": "b", "answer": "c", "label": 1},
+    "french": {"review": "a", "label": 1},
+    "german": {"Text": "a", "Sentiment": "positive"},
+    "hindi": {"INDIC REVIEW": "a", "LABEL": "Positive"},
+    "chinese": {"text": "a", "label": 1},
+    "turkish": {"text": "a", "label": 1},
+    "arabic": {"tweet": "a", "label": 2},
+    "gsm8k": {"question": "a", "answer": "#### 1"},
+    "commonsense_qa": {"question": "a", "choices": {"label": ["A", "B"], "text": ["x", "y"]}, "answerKey": "A"},
+    "arc_challenge": {"question": "a", "choices": {"label": ["1", "2"], "text": ["x", "y"]}, "answerKey": "2"},
+    "medqa": {"question": "a", "options": {"A": "x", "B": "y"}, "answer_idx": "B"},
+}
+"""A row of each data set, under the names of its columns."""
+NAMES = {"arabic": ["NEUTRAL", "OBJ", "POS", "NEG"], "esnli": ["entailment", "neutral", "contradiction"]}
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    """A hub with the recorded commits; `read` lists what was read from it, and `rows` are those of each repository."""
+    datasets, library = pytest.importorskip("datasets"), pytest.importorskip("huggingface_hub")
+    found = SimpleNamespace(read=[], rows={})
+
+    def resolved(kind, path, revision):
+        if revision in ("main", "refs/convert/parquet"):
+            return CURRENT
+        if COMMITS.get((kind, path)) != revision and revision != CURRENT:
+            raise ValueError(f"Revision Not Found for {path}: {revision}")
+        return revision
+
+    class Api:
+        def dataset_info(self, path, *, revision, timeout):
+            return SimpleNamespace(sha=resolved("dataset", path, revision))
+
+        def model_info(self, path, *, revision, timeout):
+            return SimpleNamespace(sha=resolved("model", path, revision))
+
+    def data_of(path):
+        row, names = found.rows[path]
+        data = datasets.Dataset.from_list([row])
+        return data.cast_column("label", datasets.ClassLabel(names=names)) if names else data
+
+    def load_dataset(path, config=None, *, split, revision=None, data_files=None):
+        if data_files is not None:
+            assert path == Path(data_files).suffix[1:] and split == "train"
+            return data_of(Path(data_files).read_text(encoding="utf-8"))
+        found.read.append((path, resolved("dataset", path, revision)))
+        return data_of(path)
+
+    def hf_hub_download(path, file, *, repo_type, revision):
+        found.read.append((path, resolved(repo_type, path, revision)))
+        local = tmp_path / file
+        local.parent.mkdir(parents=True)
+        local.write_text(path, encoding="utf-8")
+        return str(local)
+
+    monkeypatch.setattr(library, "HfApi", Api)
+    monkeypatch.setattr(library, "hf_hub_download", hf_hub_download)
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    return found
+
+
+def test_recorded_commits_are_full_and_say_where_they_were_seen():
+    assert len(COMMITS) == len(RECORDED)
+    assert all(re.fullmatch("[0-9a-f]{40}", each["commit"]) and len(each["source"]) > 20 for each in RECORDED)
+
+
+def test_every_pin_of_the_package_is_recorded_and_no_other():
+    data = {("dataset", named_task(name).data.path): named_task(name).data.revision for name in PINNED}
+    models = {("model", each.hub_id): each.revision for each in SUITE if each.revision is not None}
+    assert data | models == COMMITS
+
+
+@pytest.mark.parametrize("name", OF_HUB)
+def test_every_data_set_is_read_at_its_commit(hub, name):
+    task, known = named_task(name), name.partition("/")[0]
+    hub.rows[task.data.path] = ROWS[known], NAMES.get(known)
+    found = task.problems() if hasattr(task, "problems") else task.examples()
+    assert len(found) == 1 and found[0].gold is not None
+    commit = task.data.revision or CURRENT
+    assert hub.read == [(task.data.path, commit)]
+    assert task.data.commit == commit
+
+
+def test_a_data_set_without_a_revision_says_so_in_its_description():
+    assert [name for name in OF_HUB if name not in PINNED] == ["movies"]
+    assert "No revision of it could be verified" in " ".join(tasks.get("movies").__doc__.split())
+
+
+def test_arabic_labels_are_read_by_their_names(hub):
+    task = named_task("arabic")
+    names = ["POS", "NEG", "OBJ", "NEUTRAL"]  # another order than that of the pinned commit
+    for number, gold in ((0, "positive"), (1, "negative")):
+        hub.rows[task.data.path] = {"tweet": "a", "label": number}, names
+        [example] = named_task("arabic").examples()
+        assert task.labels[example.gold] == gold
+    hub.rows[task.data.path] = {"tweet": "a", "label": 0}, ["negative", "positive"]
+    with pytest.raises(DataError, match="has no label 'NEG'; it has negative, positive"):
+        task.examples()
+
+
+def test_pairs_of_snli_without_a_majority_are_skipped(hub):
+    task = named_task("esnli")
+    hub.rows[task.data.path] = {"premise": "a", "hypothesis": "b", "label": -1}, None
+    with pytest.raises(DataError, match="holds no examples"):
+        task.examples()
+
+
+def test_a_commit_that_the_hub_does_not_know_is_an_error_with_advice(hub):
+    data = HubData("nyu-mll/glue", config="sst2", revision="e" * 40)
+    with pytest.raises(DataError, match=rf"at {'e' * 40} \(ValueError: Revision Not Found.*--data FILE\.jsonl"):
+        data.load(("text",), ("negative", "positive"))
+
+
+@pytest.fixture
+def loaded(hub, monkeypatch):
+    """Path and revision of each model that was loaded, after the hub had confirmed them."""
+    seen = []
+    monkeypatch.setattr(pretrained.huggingface_hub, "try_to_load_from_cache", lambda *_, **__: None)
+    monkeypatch.setattr(pretrained, "_load", lambda path, *, name, settings, revision: seen.append((path, revision)))
+    return seen
+
+
+@pytest.mark.parametrize("model", SUITE, ids=lambda model: model.name)
+def test_every_model_is_read_at_its_commit_unless_another_revision_is_named(loaded, model):
+    load_model(model.name)
+    load_model(model.hub_id)
+    load_model(f"{model.name}@main")
+    pin = model.revision or "main"
+    assert loaded == [(model.hub_id, pin), (model.hub_id, pin), (model.hub_id, "main")]
+
+
+def test_a_model_without_a_revision_says_so():
+    unpinned = [model for model in SUITE if model.revision is None]
+    assert [model.name for model in unpinned] == ["lfm2-2.6b"]
+    assert all("No revision could be verified" in model.line for model in unpinned)
+
+
+def test_a_model_whose_commit_is_gone_names_it_and_the_current_state(loaded, monkeypatch):
+    monkeypatch.setitem(COMMITS, ("model", "openai-community/gpt2-xl"), "b" * 40)
+    message = r"'openai-community/gpt2-xl' at 15ea56de.*Revision Not Found.*'openai-community/gpt2-xl@main'"
+    with pytest.raises(ConfigError, match=message):
+        load_model("gpt2-xl")
+    with pytest.raises(ConfigError, match="gpt2-xl@0123abc' .Revision Not Found"):
+        load_model("gpt2-xl@0123abc")
