@@ -86,7 +86,7 @@ def test_the_page_of_tasks_has_every_task_and_prompt(rows_of_tasks):
             assert "passages" in line
             continue
         if not isinstance(task, Task):
-            assert task.data.path in line and task.data.split in line
+            assert task.data.path in line and task.data.split in line and f"`{task.data.revision[:15]}…`" in line
             continue
         assert task.language in line and all(label in line for label in task.labels)
         assert all(field in line for field in task.template.fields)

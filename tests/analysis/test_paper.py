@@ -290,11 +290,17 @@ def test_a_cell_whose_operator_is_unknown_says_so():
 
 def test_every_prompt_of_the_paper_is_a_way_to_ask_our_task():
     for task in {row["task"] for row in paper_table("prompts").rows}:
-        ours = [way for way in load_task(task).ways if way not in (STANDARD, FEW_SHOT)]
+        ours = [way for way in load_task(task).ways if way not in (STANDARD, "paper", FEW_SHOT)]
         _standard, *printed = [float(row["attention"]) / 100 for row in paper_table("prompts").where(task=task)]
         cells = [published("gpt2-xl", f"{task}/{way}", "attention", "delete") for way in ours]
         assert [cell.win_rate for cell in cells] == pytest.approx(printed)
         assert all(topics(config_of("gpt2-xl"), cell) == ["prompt", "operator"] for cell in cells)
+
+
+def test_the_prompt_that_the_paper_prints_belongs_to_the_main_tables():
+    printed, standard = (published("gpt2-xl", task, "attention", "delete") for task in ("sst2/paper", "sst2"))
+    assert printed == standard is not None
+    assert "sst2/paper" in protocol_differences(config_of("gpt2-xl"), standard)[-1]
 
 
 def test_the_models_of_the_suite_are_those_of_the_paper():

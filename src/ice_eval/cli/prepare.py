@@ -198,7 +198,7 @@ def translate(
     out: Annotated[Path, Option(help="The .jsonl file to write.")],
     model: Annotated[
         str, Option(help="Hub id (org/name@revision) or folder of a translation model.")
-    ] = "facebook/nllb-200-distilled-600M",
+    ] = "facebook/nllb-200-distilled-600M@refs/pr/39",  # the hub's conversion: the main branch has pickled weights only
     source: Annotated[str | None, Option("--from", help="Language of the texts; of NLLB, eng_Latn.")] = None,
     fields: Annotated[str | None, Option(help="Fields to translate; by default all texts.")] = None,
     beams: Annotated[int, Option(min=1, help="Beams of the search; 1 is greedy.")] = 4,

@@ -161,9 +161,8 @@ def _load_error(what: str, exc: Exception) -> IceError:
     if "model.safetensors" in str(exc):
         return ConfigError(
             f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
-            "A .gguf file of it works, a folder that `save_pretrained` wrote from a copy you trust, or a revision with "
-            "safetensors, if its page on the hub lists such a pull request: ORG/NAME@refs/pr/NUMBER. "
-            f"{_TRUST}"
+            f"{_TRUST} What works as well: a folder that its `save_pretrained` wrote, a .gguf file, or a pull request "
+            "on the hub that adds safetensors, as facebook/nllb-200-distilled-600M@refs/pr/39."
         )
     if isinstance(exc, ImportError):  # of weights that are stored quantised: transformers names what to install
         return MissingExtraError(f"{what} needs a library that is not installed: {_first_line(exc)}")

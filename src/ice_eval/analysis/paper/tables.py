@@ -21,6 +21,8 @@ from ice_eval.tasks import tasks
 Row = Mapping[str, str]
 
 UNSTATED = "unstated"
+_PRINTED = "sst2/paper"
+"""Task with the only prompt that the paper prints."""
 _N, _M, _K = 500, 50, 0.2
 _PAPER = {"unit": "token", "scope": "content", "target": "predicted", "calibration": "none"}
 _STYLES = {"yes/no": "yes-no", "T/F/U": "true-false-unknown"}
@@ -171,15 +173,15 @@ def published(
     """Return the win rate that the paper prints for a configuration, or None.
 
     Models and tasks are found by the paper's names and by hub ids, folders and files of the same model or data set
-    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`); `sst2/minimal` is the paper's minimal prompt. For other prompts
-    than the standard one and for another k than 0.2 the paper does not name the operator; the cell records that, and is
-    used for deletion and infill alike.
+    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`); `sst2/minimal` is the paper's minimal prompt, and `sst2/paper`
+    belongs to the main tables, as the standard one does. For other prompts and for another k than 0.2 the paper does
+    not name the operator; the cell records that, and is used for deletion and infill alike.
     """
     found_model, found_task, prompt = model_of(model), task_of(task), _parted(task)[1]
     if found_model is None or found_task is None or direction != "sufficiency":
         return None
     known: Sequence[Cell] = (*english_cells(), *multilingual_cells(), *cells("operator_ablation"), *cells("k_sweep"))
-    if prompt:
+    if prompt and prompt != _PRINTED.partition("/")[2]:
         styles = {(row["task"], row["prompt"]): row["style"] for row in paper_table("prompts").rows}
         named = [(cell, styles[cell.task, cell.prompt]) for cell in prompt_cells()]
         known = [cell for cell, style in named if _STYLES.get(style, style) == prompt]
@@ -259,7 +261,7 @@ def _differences(config: RunSettings, cell: Cell) -> Iterator[str]:
         yield "ties: half a win here, lost in the paper."
     if protocol.by_clipped_nsr:
         yield "order: sets are ranked by clipped NSR here, by NSR in the paper."
-    yield "prompt: the paper does not print its prompts, and win rates move with them."
+    yield f"prompt: the paper prints one, as an example ({_PRINTED}), and win rates move with prompts."
     if cell.operator == UNSTATED:
         yield f"operator: the paper does not name that of its table by {'prompt' if cell.prompt else 'k'}."
 
