@@ -77,7 +77,8 @@ def hub(monkeypatch, tmp_path):
         found.read.append((path, resolved(repo_type, path, revision)))
         local = tmp_path / file
         local.parent.mkdir(parents=True)
-        local.write_text(path, encoding="utf-8")
+        row = found.rows[path][0]
+        local.write_text(json.dumps(row) if file.endswith(".json") else path, encoding="utf-8")
         return str(local)
 
     monkeypatch.setattr(library, "HfApi", Api)
@@ -123,6 +124,22 @@ def test_arabic_labels_are_read_by_their_names(hub):
     hub.rows[task.data.path] = {"tweet": "a", "label": 0}, ["negative", "positive"]
     with pytest.raises(DataError, match="has no label 'NEG'; it has negative, positive"):
         task.examples()
+
+
+@pytest.mark.parametrize("shape", ["lines", "array"])
+def test_a_file_of_the_hub_is_read_whatever_its_other_columns_hold(monkeypatch, tmp_path, shape):
+    pytest.importorskip("datasets")
+    rows = [
+        {"INDIC REVIEW": "अच्छा\u2028है", "LABEL": "Positive", "ASPECTS": 3},
+        {"INDIC REVIEW": "ठीक", "LABEL": None, "ASPECTS": "three"},
+        {"INDIC REVIEW": "बुरा", "LABEL": "Negative", "ASPECTS": ["a"]},
+    ]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    path = tmp_path / "hi.json"
+    path.write_text("\n".join(lines) if shape == "lines" else f"[{', '.join(lines)}]", encoding="utf-8")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *_, **__: str(path))
+    found = {example.fields["text"]: example.gold for example in named_task("hindi").examples()}
+    assert found == {"अच्छा\u2028है": 1, "बुरा": 0}
 
 
 def test_pairs_of_snli_without_a_majority_are_skipped(hub):

@@ -155,7 +155,7 @@ class HubData(DataSource):
     branch: str = "main"
     """Branch that is read without a revision; `refs/convert/parquet` is the hub's own conversion of a script's data."""
     file: str | None = None
-    """File that holds the split, for a repository that would need its loading script."""
+    """File (.json or .parquet) that holds the split, for a repository that would need its loading script."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Our field name, or `label` -> column of the data set, where the names differ."""
     labels: Mapping[Any, str] = field(default_factory=dict)
@@ -205,8 +205,14 @@ class HubData(DataSource):
         if self.file is None:
             return datasets.load_dataset(self.path, self.config, split=self.split, revision=revision)
         hub = require("huggingface_hub", install="huggingface_hub", purpose="to read a file of the hub")
-        local = hub.hf_hub_download(self.path, self.file, repo_type="dataset", revision=revision)
-        return datasets.load_dataset(Path(self.file).suffix[1:], data_files=local, split="train")
+        local = Path(hub.hf_hub_download(self.path, self.file, repo_type="dataset", revision=revision))
+        if local.suffix != ".json":
+            return datasets.load_dataset(local.suffix[1:], data_files=str(local), split="train")
+        text = local.read_text(encoding="utf-8")  # an array, or an object per line; only our columns have one type
+        found = json.loads(text) if text.lstrip()[:1] == "[" else _jsonl_rows(text.split("\n"), self.origin)
+        return datasets.Dataset.from_list(
+            [{theirs: row.get(theirs) for theirs in self.fields.values()} for row in found]
+        )
 
     def _names(self, features: Mapping[str, Any]) -> Sequence[str]:
         """Return the data set's own names of its labels, none where it has none; raise if it lacks one of ours."""
