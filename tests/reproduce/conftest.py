@@ -14,6 +14,10 @@ def write_data(folder):
     """Small data for every task of texts, and translations; no weight of a word repeats, so that few sets tie."""
     for name in ("sst2", "imdb", "ag_news", *LANGUAGES):
         write_reviews(folder / f"{name}.jsonl", n=6)
+    # Words that the toy does not know: all sets tie, and a tie is lost under the paper's protocol.
+    plain = [f"door {i} lamp table chair green stone river {'window ' * i}cloud" for i in range(6)]
+    rows = [{"text": text, "label": i % 2} for i, text in enumerate(plain)]
+    (folder / "hindi.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "translated").mkdir()
     for name in ("french", "german"):
         write_reviews(folder / "translated" / f"{name}.jsonl", n=4)

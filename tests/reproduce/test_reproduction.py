@@ -102,7 +102,7 @@ def test_prompts_equal_the_summary(work, made):
         assert sorted(rates(made, "tab:prompt_sensitivity", method).values()) == expected
     gaps = rates(made, "fig:method_gap", "difference")
     first, second = (rates(made, "fig:method_gap", name) for name in ("attention", "gradient"))
-    assert gaps == {place: first[place] - second[place] for place in gaps} and len(gaps) == 14
+    assert gaps == {place: first[place] - second[place] for place in gaps} and len(gaps) == 15
 
 
 def test_the_encoder_table_holds_nsr_and_its_area(work, made):

@@ -434,11 +434,6 @@ def _markdown(table: Table) -> str:
     return "\n".join([f"**{escape(table.title)}**", "", head, rule, *body])
 
 
-def latex_text(text: str) -> str:
-    """Return a text for LaTeX."""
-    return _MINUS.sub("−", _on_one_line(text)).translate(_LATEX)
-
-
 def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
 

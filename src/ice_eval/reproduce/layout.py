@@ -169,7 +169,7 @@ def written(value: float | str | None, how: Shown) -> str:
     if value is None:
         return EMPTY
     if isinstance(value, str) or how.kind == "text":
-        return str(value)
+        return " ".join(str(value).split())
     return _WRITE[how.kind](value) + (how.marked if value < 0.5 else "")
 
 
