@@ -7,9 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from ice_eval import evaluate
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import load_model, pretrained
 from ice_eval.models.load import SUITE
+from ice_eval.models.toy import Toy
+from ice_eval.report.provenance import provenance
 from ice_eval.tasks import HubData, named_task, tasks
 
 RECORDED = json.loads(Path(__file__).with_name("hub_commits.json").read_text(encoding="utf-8"))
@@ -153,6 +156,18 @@ def test_a_commit_that_the_hub_does_not_know_is_an_error_with_advice(hub):
     data = HubData("nyu-mll/glue", config="sst2", revision="e" * 40)
     with pytest.raises(DataError, match=rf"at {'e' * 40} \(ValueError: Revision Not Found.*--data FILE\.jsonl"):
         data.load(("text",), ("negative", "positive"))
+
+
+def test_the_manifest_and_the_report_name_the_commits_that_were_read(hub):
+    task, model = named_task("movies"), Toy()
+    hub.rows[task.data.path] = {"review": "a good film, a great cast", "label": 1, "evidences": ["good"]}, None
+    model.commit = "d" * 40
+    run = evaluate(model, task, attributions=["random"], operators=["delete"], m=3).folder
+    manifest = run.manifest()
+    assert (manifest.data.commit, manifest.model_commit) == (CURRENT, "d" * 40)
+    shown = dict(provenance(manifest))
+    assert shown["data"].startswith(f"{task.data.origin}, commit {CURRENT}, 1 example")
+    assert shown["weights"].endswith(f", commit {'d' * 40}")
 
 
 @pytest.fixture
