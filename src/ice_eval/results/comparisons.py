@@ -175,16 +175,21 @@ class ScoredExamples:
         found = self._find(kind, np.full(len(self.examples), NOT_SET), operator=operator)
         return np.where(found.counts > 0, found.rows(np.zeros_like(found.starts)), NOT_SET)
 
+    @cached_property
+    def row_labels(self) -> Ids:
+        """(rows,): label that the model predicts for each row."""
+        scores = self.ledger.scores
+        if self.reading.calibrated:
+            prior = self._references(Kind.EMPTY)[self.ledger.head["example"]]
+            scores = scores - self.ledger.scores[np.maximum(prior, 0)]
+        predicted: Ids = np.argmax(scores, axis=1)
+        return predicted
+
     def predicted(self) -> Ids:
         """Return the label that the model predicts for each full input, (examples,)."""
         if not len(self.ledger):
             return np.zeros(len(self.examples), dtype=np.int64)
-        full = self._references(Kind.FULL)
-        scores = self.ledger.scores[np.maximum(full, 0)]
-        if self.reading.calibrated:
-            scores = scores - self.ledger.scores[np.maximum(self._references(Kind.EMPTY), 0)]
-        predicted: Ids = np.argmax(scores, axis=1)
-        return predicted
+        return self.row_labels[np.maximum(self._references(Kind.FULL), 0)]
 
     def probability_of(self, kind: Kind, operator: str, direction: str, sizes: Ids, attribution: str | None) -> Values:
         """Return the probability of the target per example, (examples,), mean over draws; NaN without a row."""

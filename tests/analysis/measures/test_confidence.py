@@ -4,7 +4,7 @@ from tests.analysis.measures.conftest import drawn
 from tests.small_runs import Waves, run, texts, wave
 
 from ice_eval.analysis.measures import Missing
-from ice_eval.analysis.measures.confidence import Confidence, _folds, features
+from ice_eval.analysis.measures.confidence import Confidence, features, folds_of
 
 
 def test_features_worked_by_hand():
@@ -30,9 +30,9 @@ def test_numbers_that_tell_the_confidence_gain_on_its_mean():
 
 
 def test_folds_are_alike_in_size_and_keep_groups_together():
-    assert sorted(np.bincount(_folds(23, None, seed=0))) == [4, 4, 5, 5, 5]
+    assert sorted(np.bincount(folds_of(23, None, seed=0))) == [4, 4, 5, 5, 5]
     groups = [place // 4 for place in range(24)]
-    found = _folds(24, groups, seed=0)
+    found = folds_of(24, groups, seed=0)
     assert all(len(set(found[place : place + 4])) == 1 for place in range(0, 24, 4))
 
 

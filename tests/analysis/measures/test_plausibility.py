@@ -99,7 +99,7 @@ def test_attributions_are_compared_with_each_other_where_there_are_four(small, f
     assert line["n"] == 4
     assert line["pearson"] == pytest.approx(pearsonr(*zip(*points, strict=True)).statistic)
     assert "pearson_p" not in line
-    together = PlausibilityMeasure().across([found, found])
+    together = PlausibilityMeasure().across([found, found], [])
     assert [each["n"] for each in lines(together, ALL_RUNS, operator="delete", measure="AUPRC")] == [8]
 
 

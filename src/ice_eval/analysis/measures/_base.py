@@ -60,8 +60,8 @@ class Measure(ABC):
     def of(self, folder: RunFolder) -> Found | Missing:
         """Apply the measure to one run."""
 
-    def across(self, found: Sequence[Found]) -> Found | None:
-        """Combine the results of several runs; None where there is nothing to combine."""
+    def across(self, found: Sequence[Found], folders: Sequence[RunFolder]) -> Found | Missing | None:
+        """Combine the results of several runs, or compare all runs; None where there is nothing to combine."""
         return None
 
 
@@ -88,7 +88,10 @@ def measured(asked: Mapping[str, Measure], folders: Sequence[RunFolder]) -> list
     for name, each in asked.items():
         of_runs = tuple(_of_run(each, folder) for folder in folders)
         found = [of_run for of_run in of_runs if isinstance(of_run, Found)]
-        results.append(Measured(name, of_runs, each.across(found) if len(found) > 1 else None))
+        across = each.across(found, folders) if len(folders) > 1 else None
+        if across is not None and not found:  # a measure of several runs alone has no result for each
+            of_runs = tuple(across if isinstance(across, Missing) else Found(()) for _ in folders)
+        results.append(Measured(name, of_runs, across if isinstance(across, Found) else None))
     return results
 
 

@@ -1,23 +1,28 @@
-"""Attributions beside the confidence of the model: how well they predict it, and whether both vary together."""
+"""Attributions beside the behaviour of models: do they predict its confidence, and do both vary together?"""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import itertools
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import rankdata, spearmanr
 
 from ice_eval import stats
 from ice_eval.analysis.examples import Values, confidences_of, explained, groups_of, vectors_of
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
 from ice_eval.analysis.measures.explanations import entropy
-from ice_eval.records import PerUnit
-from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.nulls import SIZE
+from ice_eval.records import NOT_SET, Kind, PerUnit
+from ice_eval.results import InputRow, Manifest, RunFolder, RunSettings
+from ice_eval.results.comparisons import Reading
+from ice_eval.results.summary import scored_examples
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Groups
 from ice_eval.table import N, columns, estimate, naming
 
-FEWEST, _FOLDS = 20, 5
+FEWEST, FOLDS = 20, 5
 """Fewest examples for five folds of a regression with six features."""
 _ERRORS = (
     *naming("attribution"),
@@ -50,7 +55,7 @@ class Confidence(Measure):
             return Missing("the model is equally sure of every example")
         lines = [line for name in config.attributions if (line := _gain(name, rows, confidences, config))]
         if not lines:
-            return Missing(f"no attribution has {FEWEST} examples (of {_FOLDS} groups, if grouped); raise --n")
+            return Missing(f"no attribution has {FEWEST} examples (of {FOLDS} groups, if grouped); raise --n")
         return Found((Part("Confidence from attributions", _ERRORS, lines),))
 
 
@@ -60,7 +65,7 @@ def _gain(
     """Return the errors of a ridge regression on the other folds, and of their mean; None for too few examples."""
     used = vectors_of(name, rows, config)
     groups = groups_of([row for row, _ in used])
-    if len(used) < FEWEST or (groups is not None and len(set(groups)) < _FOLDS):
+    if len(used) < FEWEST or (groups is not None and len(set(groups)) < FOLDS):
         return None
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import Ridge
@@ -70,7 +75,7 @@ def _gain(
 
     x = np.array([features(vector) for _, vector in used])
     y = np.array([confidences[row.example_id] for row, _ in used])
-    folds = PredefinedSplit(_folds(len(y), groups, seed=config.seed))
+    folds = PredefinedSplit(folds_of(len(y), groups, seed=config.seed))
     predicted = np.clip(cross_val_predict(make_pipeline(StandardScaler(), Ridge()), x, y, cv=folds), 0, 1)
     guessed = cross_val_predict(DummyRegressor(), x, y, cv=folds)
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
@@ -79,11 +84,11 @@ def _gain(
     return {"attribution": name, "n": len(used), **means, "gain_ci": interval}
 
 
-def _folds(n: int, groups: Groups, *, seed: int) -> NDArray[np.int64]:
+def folds_of(n: int, groups: Groups, *, seed: int) -> NDArray[np.int64]:
     """Return the fold of every example; a group is in one fold."""
     labels = list(range(n)) if groups is None else [list(dict.fromkeys(groups)).index(group) for group in groups]
     order = rng_for(seed, "confidence", "folds").permutation(max(labels) + 1)
-    return order[labels] % _FOLDS
+    return order[labels] % FOLDS
 
 
 # --- consistency --------------------------------------------------------------------------------------------------
@@ -96,6 +101,7 @@ _PERMUTATIONS = 999
 _GRID = np.linspace(0, 1, 21)[1:]
 _TINY = 1e-12
 """Probabilities are clipped this far from 0 and 1: log-odds stay finite."""
+_GROUPED = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
 _NUMBERS = (*columns("count", pairs="pairs"), *columns("signed", rho="rho"), *columns("p-value", p_value="p"))
 
 
@@ -120,9 +126,8 @@ class Consistency(Measure):
             return Missing(
                 f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
             )
-        grouped = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
         part = Part("Consistency of confidence and attribution", (*naming("attribution"), *N, *_NUMBERS), lines)
-        return Found((part,), (grouped,) if groups_of(rows) is not None else ())
+        return Found((part,), (_GROUPED,) if groups_of(rows) is not None else ())
 
 
 def _correlation(
@@ -169,3 +174,144 @@ def pair_correlation(
         null[draw] = (x * ranks[order[rows], order[columns]]).mean()
     rho = float((x * y).mean())
     return {"pairs": rows.size, "rho": rho, "p_value": stats.upper_pvalue(abs(rho), np.abs(null))}
+
+
+# --- consistency of models ----------------------------------------------------------------------------------------
+
+_FROM_SETS, _FROM_TEXT = "random sets", "full text"
+_FEWEST_SHARED = 5
+"""Fewest random sets that two runs share on every example: below, behaviour is compared on full texts."""
+_DECIMALS = 9
+_MODELS = (
+    *columns("text", first="first model", second="second model", attribution="attribution", behaviour="behaviour from"),
+    *N,
+    *estimate("rho", "rho", "signed"),
+    *columns("p-value", p_value="p"),
+)
+_Content = Hashable
+"""Texts and units of an example; equal in runs of different models."""
+_Key = tuple[str, int, bytes]
+"""Operator, direction, and units that a random set keeps."""
+
+
+class _Behaviour(NamedTuple):
+    """What one run holds about an example."""
+
+    row: InputRow
+    full: Values
+    """Probability of each label on the full text, labels in alphabetical order."""
+    sets: Mapping[_Key, Values]
+
+
+@measure("model-consistency")
+class ModelConsistency(Measure):
+    """Whether two models get different explanations on those examples on which they behave differently."""
+
+    needs = f"runs of two models with {FEWEST_PAIRED} examples in common"
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        return Missing("it compares models; give runs of two models on the same data, as ice measures RUN RUN")
+
+    def across(self, found: Sequence[Found], folders: Sequence[RunFolder]) -> Found | Missing:
+        kinds: dict[tuple[object, ...], list[RunFolder]] = defaultdict(list)
+        for folder in folders:
+            manifest = folder.manifest()
+            if len(manifest.labels) > 1:
+                kinds[manifest.config.task, frozenset(manifest.labels), manifest.config.unit].append(folder)
+        lines, grouped = list[dict[str, Any]](), False
+        for alike in kinds.values():
+            held = [(folder.manifest(), _behaviours(folder)) for folder in alike] if len(alike) > 1 else []
+            for (first, one), (second, other) in itertools.combinations(held, 2):
+                if _model_of(first) != _model_of(second):
+                    pairs = [(one[content], other[content]) for content in one if content in other]
+                    grouped = grouped or groups_of([behaviour.row for behaviour, _ in pairs]) is not None
+                    lines += _model_lines(pairs, first.config, second.config)
+        if not lines:
+            return Missing(
+                f"no two models have {FEWEST_PAIRED} texts with the same units and explanations that differ; "
+                "--unit word gives models with different tokens the same units"
+            )
+        part = Part("Consistency of models", _MODELS, lines)
+        return Found((part,), (_GROUPED,) if grouped else ())
+
+
+def _model_of(manifest: Manifest) -> tuple[object, ...]:
+    return manifest.config.model, manifest.identity.get("weights")
+
+
+def _behaviours(folder: RunFolder) -> dict[_Content, _Behaviour]:
+    """Return what a run holds about its first examples."""
+    manifest, found = folder.manifest(), dict[_Content, _Behaviour]()
+    config, order = manifest.config, np.argsort(manifest.labels)
+    rows = {row.example_id: row for row in itertools.islice(explained(folder), _MOST)}
+    # Operators that draw fills show each model other texts; matched sets depend on its explanations.
+    drawing = Reading.of(config).drawing
+    for scored in scored_examples(folder, config, kinds=(Kind.FULL, Kind.RANDOM)):
+        ledger, full, sets = scored.ledger, dict[int, Values](), defaultdict[int, dict[_Key, Values]](dict)
+        places = [place for place, name in enumerate(scored.examples.ids) if name in rows]
+        operators = {code: name for code, name in enumerate(ledger.names.operators) if name not in drawing}
+        by_size = ledger.names.nulls.index(SIZE) if SIZE in ledger.names.nulls else NOT_SET
+        probabilities, ends = np.exp(ledger.scores[:, order]), np.cumsum(ledger.n_kept)
+        for number in np.flatnonzero(np.isin(ledger.head["example"], places)).tolist():
+            head, end = ledger.head[number], ends[number]
+            if head["kind"] == Kind.FULL:
+                full[int(head["example"])] = probabilities[number]
+            elif int(head["operator"]) in operators and head["null"] == by_size:
+                kept = np.sort(ledger.kept[end - ledger.n_kept[number] : end]).tobytes()
+                key = operators[int(head["operator"])], int(head["direction"]), kept
+                sets[int(head["example"])][key] = probabilities[number]
+        for place in places:
+            row = rows[scored.examples.ids[place]]
+            if place in full and np.isfinite(full[place]).all():
+                content = tuple(row.fields.items()), row.spans
+                found.setdefault(content, _Behaviour(row, full[place], sets[place]))
+    return found
+
+
+def _model_lines(
+    pairs: Sequence[tuple[_Behaviour, _Behaviour]], first: RunSettings, second: RunSettings
+) -> Iterator[dict[str, Any]]:
+    shared = [[key for key in one.sets if key in other.sets] for one, other in pairs]
+    # One kind of distance for all examples, or they would not have one order.
+    from_sets = min(map(len, shared), default=0) >= _FEWEST_SHARED
+    distances = [
+        np.mean([variation(one.sets[key], other.sets[key]) for key in keys])
+        if from_sets
+        else variation(one.full, other.full)
+        for (one, other), keys in zip(pairs, shared, strict=True)
+    ]
+    for name in first.attributions:
+        first_vectors, second_vectors = (
+            {row.example_id: vector for row, vector in vectors_of(name, rows, config) if np.ptp(vector) > 0}
+            for rows, config in (([one.row for one, _ in pairs], first), ([other.row for _, other in pairs], second))
+        )
+        used = [
+            (distance, one.row, first_vectors[one.row.example_id], second_vectors[other.row.example_id])
+            for distance, (one, other) in zip(distances, pairs, strict=True)
+            if one.row.example_id in first_vectors and other.row.example_id in second_vectors
+        ]
+        if len(used) < FEWEST_PAIRED:
+            continue
+        # Rounding must not rank equal distances.
+        behaved = np.round([distance for distance, *_ in used], _DECIMALS)
+        apart = np.round([1 - float(spearmanr(a, b).statistic) for *_, a, b in used], _DECIMALS)
+        groups = groups_of([row for _, row, *_ in used])
+        rng = rng_for(first.seed, "model-consistency", name, first.model, second.model)
+        rho = stats.correlate(behaved, apart, rng=rng, coefficient="spearman", groups=groups)
+        if rho.r is not None:
+            p_value = permuted_pvalue(behaved, apart, rng=rng) if groups is None else None
+            head = {"task": first.task, "first": first.model, "second": second.model, "attribution": name}
+            numbers = {"n": len(used), "rho": rho.r, "rho_ci": rho.interval, "p_value": p_value}
+            yield {**head, "behaviour": _FROM_SETS if from_sets else _FROM_TEXT, **numbers}
+
+
+def variation(first: Values, second: Values) -> float:
+    """Return the total variation distance of two distributions over labels, from 0 to 1."""
+    return float(np.abs(first - second).sum() / 2)
+
+
+def permuted_pvalue(x: Values, y: Values, *, rng: np.random.Generator) -> float:
+    """Return the two-sided p-value of Spearman's rho from exchanging the values of one side."""
+    x, y = (ranks - ranks.mean() for ranks in (rankdata(x), rankdata(y)))
+    null = rng.permuted(np.tile(y, (_PERMUTATIONS, 1)), axis=1) @ x
+    return stats.upper_pvalue(abs(float(x @ y)), np.abs(null))

@@ -197,7 +197,7 @@ class PlausibilityMeasure(Measure):
             notes.insert(0, f"{left_out}: no unit of their text is marked, or every one")
         return Found(parts, (*notes, _DESCRIPTION) if together else tuple(notes))
 
-    def across(self, found: Sequence[Found]) -> Found | None:
+    def across(self, found: Sequence[Found], folders: Sequence[RunFolder]) -> Found | None:
         lines = [line for each in found for part in each.parts if part.title == RELATION for line in part.lines]
         together = list(_over_configurations(lines))
         return Found((Part(ALL_RUNS, _TOGETHER, together),), (_DESCRIPTION,)) if together else None
