@@ -40,10 +40,25 @@ def test_some_measures_alone_and_as_csv(ice, folder):
         assert [float(row[f"entropy_{end}"]) for end in ("low", "high")] == line["entropy_ci"]
 
 
+def test_options_of_a_measure_come_after_its_name(ice, folder):
+    asked = "diagnosticity:faithful=gradient:unfaithful=random"
+    [result] = json.loads(ice("measures", folder, "--only", asked, "--json").out)["measures"]
+    [lines] = result["runs"][0]["parts"].values()
+    assert result["measure"] == asked
+    assert {(line["attribution"], line["against"]) for line in lines} == {("gradient", "random")}
+
+
+def test_a_measure_of_several_runs_says_so_of_one(ice, folder):
+    assert "give runs of two models" in ice("measures", folder, "--only", "model-consistency").out
+    done = ice("measures", folder, folder, "--only", "model-consistency")
+    assert "no two models have 10 texts" in " ".join(done.out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("--only", "compact"), "no measure named 'compact'; did you mean 'compactness'?"),
+        (("--only", "diagnosticity:faithfull=x"), "'faithfull=x' is no option of 'diagnosticity'"),
         (("--format", "pdf"), "no format 'pdf'; use md, latex, csv, parquet, json."),
     ],
 )

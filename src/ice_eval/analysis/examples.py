@@ -15,8 +15,8 @@ from ice_eval.stats import Groups
 from ice_eval.table import CellKind, Column, estimate
 
 Values = NDArray[np.float64]  # (n,)
-_ALIKE = 1e-9
-"""Largest difference of equal drops: scores are stored in single precision."""
+ALIKE = 1e-9
+"""Largest difference of equal drops of a probability."""
 
 
 def explained(folder: RunFolder) -> Iterator[InputRow]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from ice_eval._registry import from_spec
 from ice_eval.cli._options import MAX_DROPPED, DataFolder, Format, Full, Json, MaxDropped, check_format, check_share
 from ice_eval.cli._output import (
     ROWS,
@@ -275,7 +276,7 @@ def measures(
     from ice_eval.report.analyses import measure_data, measure_notes, measure_tables
 
     check_format(style, out, json=as_json)
-    asked = {name: known.get(name)() for name in (known.names() if only is None else names(only))}
+    asked = {spec: from_spec(spec, known) for spec in (known.names() if only is None else names(only))}
     found = run_folders(folders)
     for folder in found:
         folder.require_complete()

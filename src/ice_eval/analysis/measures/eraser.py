@@ -1,14 +1,15 @@
-"""Measures over sizes of rationales: ERASER's, beside win rates, and the area under the curve over k."""
+"""ERASER's measures beside win rates, areas under their curves over k, and which of them ranks better."""
 
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval.analysis.examples import Values, explained, mean_of
+from ice_eval.analysis.examples import ALIKE, Values, explained, groups_of, mean_of
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
 from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.nulls import SIZE
@@ -17,9 +18,9 @@ from ice_eval.records import Direction, Kind
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import Measures
-from ice_eval.results.summary import scored_examples
-from ice_eval.stats import reaches
+from ice_eval.results.records import Configuration, Measures
+from ice_eval.results.summary import CONTROL, scored_examples
+from ice_eval.stats import CHANCE, mean_pvalue, reaches
 from ice_eval.table import N, columns, estimate, naming
 
 MEASURES: Mapping[Direction, tuple[str, str]] = {
@@ -233,3 +234,64 @@ class KSweep(Measure):
         if not lines:
             return Missing("no example was evaluated at every k")
         return Found((Part(f"Over k from {shares[0]:g} to {shares[-1]:g}", _AREAS, lines),))
+
+
+# --- diagnosticity ------------------------------------------------------------------------------------------------
+
+_DIAGNOSTICITY = (
+    *naming("attribution", "against", "operator", "direction", "null", "k", "measure"),
+    *N,
+    *estimate("mean", "diagnosticity", "percent"),
+    *columns("percent", ties="ties"),
+    *columns("p-value", p_value="p"),
+)
+
+
+@measure("diagnosticity")
+@dataclass(frozen=True, kw_only=True)
+class Diagnosticity(Measure):
+    """Share of examples on which win rate and ERASER's measures prefer the more faithful of two explanations.
+
+    By default it compares every attribution with `random`.
+    """
+
+    needs = "two attributions of which one is known to be more faithful"
+    faithful: str = ""
+    """Empty: every attribution but the other one."""
+    unfaithful: str = CONTROL
+
+    def of(self, folder: RunFolder) -> Found | Missing:
+        config = folder.manifest().config
+        asked = {name for name in (self.faithful, self.unfaithful) if name}
+        if lacking := sorted(asked.difference(config.attributions)):
+            return Missing(f"it lacks the attribution '{lacking[0]}'; name diagnosticity:faithful=NAME:unfaithful=NAME")
+        names = [self.faithful] if self.faithful else [x for x in config.attributions if x != self.unfaithful]
+        rows = {row.example_id: row for row in explained(folder)}
+        values: dict[Configuration, dict[str, tuple[float, float]]] = defaultdict(dict)
+        for each in folder.examples():
+            if each.error is None and each.operator != ALL and each.attribution in {*names, self.unfaithful}:
+                drop = each.score_full - each.score
+                good = drop if each.direction == "necessity" else -drop
+                values[each.configuration][each.example_id] = each.win_rate, good
+        lines = []
+        for cell, own in values.items():
+            other = values.get(cell._replace(attribution=self.unfaithful), {})
+            used = [example for example in own if example in other]
+            if cell.attribution == self.unfaithful or not used:
+                continue
+            first, second = (np.array([of_one[example] for example in used]) for of_one in (own, other))
+            having, head = [rows[example] for example in used], {**cell._asdict(), "against": self.unfaithful}
+            for column, title in enumerate(("win rate", MEASURES[cell.direction][0])):
+                preferred = preferences(first[:, column], second[:, column])
+                p_value = mean_pvalue(preferred, CHANCE, groups=groups_of(having))
+                numbers = {"n": len(used), **mean_of(preferred, having), "ties": float((preferred == CHANCE).mean())}
+                lines.append({**head, "measure": title, **numbers, "p_value": p_value})
+        if not lines:
+            return Missing("no example has two explanations with one k, whose order is known")
+        note = "it supposes that the first explanation is the more faithful one on every example, and cannot test that"
+        return Found((Part("Diagnosticity", _DIAGNOSTICITY, lines),), (note,))
+
+
+def preferences(first: Values, second: Values) -> Values:
+    """Return 1 where the first number is larger, 0 where the second is, one half where they are equal."""
+    return np.where(np.abs(first - second) <= ALIKE, CHANCE, np.where(first > second, 1.0, 0.0))
