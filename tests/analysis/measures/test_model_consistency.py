@@ -1,5 +1,7 @@
 """Distances of two models and of their explanations, against a loop over the rows of both runs."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.stats import kstest, spearmanr
@@ -13,11 +15,11 @@ from ice_eval.seeding import rng_for
 
 LOUD = [f"loud{number}" for number in range(8)]
 LOUD_IDS = Waves().codec.tokenize(" ".join(LOUD)).ids
-TEXTS = [" ".join([text, *LOUD[: 1 + number % 8]]) for number, text in enumerate(texts(40, words=(8, 9), seed=4))]
+TEXTS = [" ".join([text, *LOUD[: 2 + number % 7]]) for number, text in enumerate(texts(40, words=(8, 9), seed=4))]
 
 
 class Shifted(Waves):
-    """The waves, moved by 3 for every loud word."""
+    """The waves, moved by one half for every loud word."""
 
     def __init__(self):
         super().__init__()
@@ -25,7 +27,7 @@ class Shifted(Waves):
 
     def log_scores(self, batch, labels, *, prefix=0):
         scores = super().log_scores(batch, labels, prefix=prefix)
-        log_odds = scores[:, 1] - scores[:, 0] + np.array([3 * loudness(row.ids) for row in each_row(batch)])
+        log_odds = scores[:, 1] - scores[:, 0] + np.array([loudness(row.ids) / 2 for row in each_row(batch)])
         return np.stack([-np.logaddexp(0, log_odds), -np.logaddexp(0, -log_odds)], axis=1)
 
 
@@ -37,13 +39,18 @@ def drawn(name):
     return lambda item: rng_for(0, name, item.example_id).random(item.n_units)
 
 
-def moved(by):
-    """Numbers that differ between models by as much as the models do."""
-    return lambda item: drawn("base")(item) + by * loudness(item.ids) * drawn("other")(item)
+def moved(by_model):
+    """Ranks of which one model's explanation turns as many around as there are loud words."""
+
+    def attribute(item):
+        ranks, loud = np.arange(item.n_units, dtype=float), loudness(item.ids) * by_model
+        return np.append(ranks[:loud][::-1], ranks[loud:])
+
+    return attribute
 
 
 def pair(**settings):
-    settings = {"m": 10, "n": 40, "operators": ["delete"]} | settings
+    settings = {"m": 20, "n": 40, "k": 0.4, "operators": ["delete"]} | settings
     first = run(TEXTS, model=Waves(), attributions={"hat": drawn("one"), "moved": moved(0)}, **settings)
     own = {"hat": drawn("two"), "moved": moved(1)}
     return first.folder, run(TEXTS, model=Shifted(), attributions=own, **settings).folder
@@ -91,9 +98,10 @@ def test_explanations_that_move_with_the_model_are_consistent(both):
 
 def test_the_p_value_is_that_of_all_permutations_and_uniform_by_chance():
     rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 12))
-    found = permuted_pvalue(x, y, rng=rng)
-    assert found == pytest.approx(spearmanr(x, y).pvalue, abs=0.06)
+    x, y = np.array([1.0, 2, 3, 4, 5, 6]), np.array([2.0, 1, 4, 6, 3, 5])
+    every = [abs(spearmanr(x, order).statistic) for order in itertools.permutations(y)]
+    exact = np.mean(np.array(every) >= abs(spearmanr(x, y).statistic) - 1e-9)
+    assert permuted_pvalue(x, y, rng=rng) == pytest.approx(exact, abs=0.05)  # three standard errors of 999 draws
     many = [permuted_pvalue(*rng.normal(size=(2, 15)), rng=rng) for _ in range(200)]
     assert kstest(many, "uniform").pvalue > 0.01
 
@@ -104,8 +112,8 @@ def test_variation_is_half_the_sum_of_differences():
 
 def test_labels_may_stand_in_another_order(both):
     words = {"positive": " positive", "negative": " negative"}
-    turned = run(task_of(TEXTS, label_words=words), model=Turned(), attributions={"hat": drawn("one")}, m=10, n=40,
-                 operators=["delete"])  # fmt: skip
+    settings = {"m": 20, "k": 0.4, "n": 40, "operators": ["delete"]}
+    turned = run(task_of(TEXTS, label_words=words), model=Turned(), attributions={"hat": drawn("one")}, **settings)
     lines = lines_of(turned.folder, both[1])
     assert lines["hat"]["rho"] == pytest.approx(lines_of(*both)["hat"]["rho"])
 
