@@ -76,6 +76,18 @@ def test_a_rationale_under_several_fills_counts_the_share_of_them():
         assert line["mean"] == pytest.approx(np.mean([np.mean(flips) for flips in found.values()]))
 
 
+def test_calibrated_predictions_are_those_beside_the_empty_input():
+    done = run(TEXTS, attributions=OWN, directions=["necessity"], m=8, n=24, calibration="contextual")
+    rows = ledger_rows(done.folder)
+    empty = {row.key.example_id: np.array(row.scores) for row in rows if row.key.kind == Kind.EMPTY}
+    label = {row.key: int(np.argmax(row.scores - empty[row.key.example_id])) for row in rows}
+    full = {key.example_id: label[key] for key in label if key.kind == Kind.FULL}
+    assert any(label[row.key] != np.argmax(row.scores) for row in rows)
+    for line in lines_of(done):
+        own = [key for key in label if key.kind == Kind.RATIONALE and key.attribution == line["attribution"]]
+        assert line["mean"] == pytest.approx(np.mean([label[key] != full[key.example_id] for key in own]))
+
+
 def test_runs_that_remove_nothing_or_stop_early_are_refused(small):
     found = Redaction().of(small.folder)
     assert isinstance(found, Missing) and "--direction" in found.reason

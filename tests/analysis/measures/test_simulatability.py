@@ -100,6 +100,12 @@ def test_random_rationales_are_called_better_or_worse_no_more_often_than_the_lev
     assert np.mean(called) <= 0.1
 
 
+def test_too_few_random_sets_give_no_verdict():
+    done = toy_run(reviews(30), attributions={"planted": planted}, operators=["delete"], m=10, n=30)
+    [line] = Simulatability().of(done.folder).parts[0].lines
+    assert line["verdict"] is None and line["p_value"] == pytest.approx(2 / 11)
+
+
 def test_few_examples_or_one_label_are_not_enough(unannotated):
     missing = Simulatability().of(unannotated.folder)
     assert isinstance(missing, Missing) and "raise --n" in missing.reason

@@ -136,7 +136,8 @@ class Simulatability(Measure):
         rows = {row.example_id: row for row in examples.explained(folder)}
         lessons: dict[Configuration, list[Lesson]] = defaultdict(list)
         # Sets do not depend on the operator and direction that they are scored under.
-        cells = [c for c in _cells(config) if (c.operator, c.direction) == (config.operators[0], config.directions[0])]
+        every = _cells(config)
+        cells = [cell for cell in every if (cell.operator, cell.direction) == (every[0].operator, every[0].direction)]
         words: dict[str, int] = {}
         for scored in scored_examples(folder, config):
             for cell in cells:
@@ -186,7 +187,7 @@ def _taught(lessons: Sequence[Lesson], n_words: int, groups: stats.Groups, seed:
     one_sided = (stats.upper_pvalue(own.mean(), accuracies), stats.lower_pvalue(own.mean(), accuracies))
     p_value = min(1.0, 2 * min(one_sided))
     low, high = above["above_chance_ci"] or (0.0, 0.0)
-    verdict: str = stats.NOT_DISTINGUISHABLE
+    verdict: str | None = stats.NOT_DISTINGUISHABLE if n_students == STUDENTS else None
     if p_value <= _LEVEL and (low > 0 or high < 0):
         verdict = "better than random" if low > 0 else "worse than random"
     full = right([each.full for each in lessons], n_words, labels, folds).mean()
@@ -241,6 +242,8 @@ class AdditiveFit(NamedTuple):
 
 def additive_fit(kept: Masks, values: Values) -> AdditiveFit | None:
     """Fit the log-odds of sets by a number per kept unit, and one for any two units; None for too few sets."""
+    if len(kept) <= kept.shape[1]:
+        return None
     n_kept = kept.sum(axis=1).astype(np.float64)
     # Sets of one size have a constant number of pairs; a rank that is lower for that leaves more freedom.
     design = np.column_stack([np.ones(len(kept)), kept, n_kept * (n_kept - 1) / 2])
@@ -287,8 +290,9 @@ class Interactions(Measure):
         rows = {row.example_id: row for row in examples.explained(folder)}
         found: dict[tuple[str, str, Share | None], list[tuple[str, float, float, float]]] = defaultdict(list)
         rationales = {key: own for key, own in examples.rationales_of(folder).items() if any(map(len, own.values()))}
+        operators = list(dict.fromkeys(cell.operator for cell in _cells(config)))
         for scored in scored_examples(folder, config, kinds=(Kind.RANDOM,)):
-            for operator in config.operators:
+            for operator in operators:
                 for name, kept, fit in _fits(scored, operator):
                     for (attribution, k), own in rationales.items():
                         if len(own.get(name, ())) > 1:
@@ -309,7 +313,7 @@ def _fits(scored: ScoredExamples, operator: str) -> Iterator[tuple[str, Masks, A
     ledger, names = scored.ledger, scored.ledger.names
     head = ledger.head
     used = (head["null"] == names.of("null").index(SIZE)) & (head["operator"] == names.of("operator").index(operator))
-    used &= np.isin(head["kind"], (Kind.RANDOM,)) & (scored.examples.target[head["example"]] != NOT_SET)
+    used &= (head["kind"] == Kind.RANDOM) & (scored.examples.target[head["example"]] != NOT_SET)
     chosen = np.flatnonzero(used)
     chosen = chosen[np.argsort(head["example"][chosen], kind="stable")]
     values = log_odds(ledger.scores[chosen], scored.examples.target[head["example"][chosen]])
