@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,9 +141,8 @@ class Simulatability(Measure):
         cells = [cell for cell in every if (cell.operator, cell.direction) == (every[0].operator, every[0].direction)]
         words: dict[str, int] = {}
         for scored in scored_examples(folder, config):
-            for cell in cells:
-                room = _MOST - len(lessons[cell])
-                lessons[cell] += list(_lessons(scored, cell, rows, words))[:room]
+            for cell in (cell for cell in cells if len(lessons[cell]) < _MOST):
+                lessons[cell] += islice(_lessons(scored, cell, rows, words), _MOST - len(lessons[cell]))
         lines = []
         for cell, found in lessons.items():
             groups, counts = examples.groups_of([each.row for each in found]), np.bincount([e.label for e in found])
