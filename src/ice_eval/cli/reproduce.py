@@ -10,7 +10,7 @@ from ice_eval.cli._options import Json, takes
 from ice_eval.cli._output import print_json, print_line, print_tables, print_text
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
-from ice_eval.settings import EXECUTION, names_of
+from ice_eval.settings import EXECUTION, LOADING, names_of, values_of
 from ice_eval.table import Column, columns, naming, table_of
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _MOST_MISSING = 3
 
 
-@takes(*names_of(EXECUTION))
+@takes(*names_of((*LOADING, *EXECUTION)))
 def reproduce(
-    execution: dict[str, Any],
+    values: dict[str, Any],
     targets: Annotated[
         list[str] | None, Argument(metavar="[TABLE|FIGURE|EXPERIMENT|all]...", help="By its label, as tab:ksweep.")
     ] = None,
@@ -70,6 +70,7 @@ def reproduce(
         "protocol": protocol,
         "data_dir": None if folder is None else str(folder),
         "base_url": base_url,
+        "loading": {each.name: values[each.name] for each in LOADING if values[each.name] != each.default} or None,
     }
     work = Reproduction.opened(home_expanded(out), given)
     if show:
@@ -78,6 +79,7 @@ def reproduce(
     if dry_run:
         _costs(work.costs(items), gpu_price, as_json=as_json)
         return
+    execution = values_of(EXECUTION, values)
     reporter, place = Bar(), executor_named(execution.pop("executor"), **execution)
     work.run(items, executor=place, reporter=reporter)
     made = work.written(items, reporter)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -58,6 +58,8 @@ class Choices:
     protocol: str = "paper"
     data_dir: str | None = None
     base_url: str | None = None
+    loading: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of loading that are not the default, as `device`."""
 
     def models_of(self, experiment: Experiment) -> tuple[str, ...] | None:
         """Return the models of an experiment: its own, or those of all; models behind a server reason in steps."""
@@ -137,7 +139,7 @@ class Reproduction:
         return found
 
     def _grid(self, experiment: Experiment) -> Grid:
-        changes: dict[str, Any] = {"n": self.choices.n, "m": self.choices.m}
+        changes: dict[str, Any] = {"n": self.choices.n, "m": self.choices.m, **self.choices.loading}
         own = self.choices.models_of(experiment)
         if own is not None:
             url = self.choices.base_url
