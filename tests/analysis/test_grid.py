@@ -113,3 +113,8 @@ def test_raw_scores_and_win_rates_lead_to_verdicts_by_their_own_thresholds():
     assert (found.disagreements, found.eraser_only) == (2, 1)
     with pytest.raises(DataError, match="2 scores and 1 win rates"):
         eraser_agreement([0.1, 0.2], [0.3])
+
+
+def test_a_missing_raw_score_is_no_verdict():
+    found = eraser_agreement([None, float("nan"), 0.9], [0.1, 0.9, 0.1])
+    assert found == ((None, None, False), 1, 1)

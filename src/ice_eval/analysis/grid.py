@@ -187,20 +187,27 @@ def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinR
 class EraserAgreement(NamedTuple):
     """The verdicts of a raw ERASER score and of a win rate on the same configurations."""
 
-    agree: tuple[bool, ...]
+    agree: tuple[bool | None, ...]
+    """None where a number is missing."""
     disagreements: int
     eraser_only: int
     """Number of disagreements in which only the raw score is positive."""
 
 
-def eraser_agreement(raw: Sequence[float], win_rates: Sequence[float]) -> EraserAgreement:
-    """Compare the verdict of a raw score with that of a win rate, each by its own threshold."""
+def eraser_agreement(raw: Sequence[float | None], win_rates: Sequence[float | None]) -> EraserAgreement:
+    """Compare the verdict of a raw score with that of a win rate, each by its own threshold.
+
+    A missing number, None or NaN, is no verdict: its configuration neither agrees nor disagrees.
+    """
     if len(raw) != len(win_rates):
         raise DataError(f"need a win rate for every raw score, got {len(raw)} scores and {len(win_rates)} win rates")
-    pairs = zip(raw, win_rates, strict=True)
-    verdicts = [(reaches(score, POSITIVE_RAW), reaches(rate, POSITIVE_EVIDENCE)) for score, rate in pairs]
-    agree = tuple(a == b for a, b in verdicts)
-    return EraserAgreement(agree, agree.count(False), sum(a and not b for a, b in verdicts))
+    pairs = list(zip(_positive(raw, POSITIVE_RAW), _positive(win_rates, POSITIVE_EVIDENCE), strict=True))
+    agree = tuple(None if None in pair else pair[0] == pair[1] for pair in pairs)
+    return EraserAgreement(agree, agree.count(False), pairs.count((True, False)))
+
+
+def _positive(values: Sequence[float | None], threshold: float) -> list[bool | None]:
+    return [None if value is None or np.isnan(value) else reaches(value, threshold) for value in values]
 
 
 class TextFacts(NamedTuple):

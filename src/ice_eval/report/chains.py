@@ -9,7 +9,7 @@ from ice_eval.operators import is_removal, pose_of
 from ice_eval.report.colours import word_of
 from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
-from ice_eval.results.records import CapacityLine, ChainSummary, Stratum
+from ice_eval.results.records import CapacityLine, ChainSummary, RawLine, Stratum
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
 from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
 
@@ -203,7 +203,7 @@ _TABLES = (
     ),
     _declared(
         "Do raw scores and win rates agree?",
-        lambda content: [content.raw_agreement] if content.raw else [],
+        lambda content: [content.raw_agreement] if content.raw_agreement.n else [],
         Column("n", "configurations", "text"),
         Column("both", "both say yes", "text"),
         Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
@@ -413,7 +413,19 @@ def cot_notes(*summaries: Summary) -> list[str]:
         found += [f"{prefix}{note}" for note in (*_about_verdict(content, lines), *_about_replies(content, lines))]
     found += _READING if runs else ()
     found += [_RAW] if any(content.raw for _, content in runs) else []
+    found += [
+        f"{len(without)} configurations have no raw score ({reason}): they count neither as yes nor as no."
+        for reason, without in _without_raw(content for _, content in runs).items()
+    ]
     return list(dict.fromkeys(found))
+
+
+def _without_raw(contents: Iterable[ChainSummary]) -> dict[str, list[RawLine]]:
+    """Return reason -> lines without a raw score."""
+    found: dict[str, list[RawLine]] = {}
+    for line in (line for content in contents for line in content.raw if line.raw_reason is not None):
+        found.setdefault(str(line.raw_reason), []).append(line)
+    return found
 
 
 def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import NO_NAMES, LedgerRow
-from ice_eval.results.outcomes import Outcomes
+from ice_eval.results.outcomes import ALL, Outcomes
 from ice_eval.results.records import (
     CapacityLine,
     ChainSummary,
@@ -69,6 +69,7 @@ _FEW_THOUGHT = 0.05
 """Share of replies in a pose that may reason anew before it has no verdict: they need not rest on given steps."""
 _RAW_THRESHOLD = 0.5
 """Raw scores from here on count as evidence for an explanation, as win rates do from `stats.WEAKLY_FAITHFUL` on."""
+_NONE_READ = "no reply that the score needs could be read"
 
 Flags = NDArray[np.float64]  # (rows,): 1 changed, 0 same, NaN unreadable
 
@@ -459,36 +460,57 @@ def _settled(kept: Flags) -> float | None:
 
 
 def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[RawLine]:
-    """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too."""
+    """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too.
+
+    Chains with an unreadable reply are left out: the half that stands for it among random sets is no score of its own.
+    """
     lines = {line.configuration: line for line in summary.configurations}
+    known = {cell: _raw_scores(cell, outcomes) for cell, outcomes in outcomes_of.items()}
     for cell, outcomes in outcomes_of.items():
-        used = outcomes.select(outcomes.sound)
-        if not len(used):
+        if not outcomes.sound.any():
             continue
-        sufficient, kept = cell.direction == "sufficiency", used.column("score")
-        raw = float(np.mean(kept if sufficient else used.column("score_full") - kept))
+        scores = known[cell]
+        if cell.operator == ALL:  # the mean of two replies may be a half although both were read
+            same = [each for each in known if each._replace(operator=ALL) == cell != each and is_removal(each.operator)]
+            scores = np.mean([known[each] for each in same], axis=0)
+        scores = scores[outcomes.sound & ~np.isnan(scores)]
+        raw = float(scores.mean()) if scores.size else None
         win_rate = lines[cell].win_rate
         assert win_rate is not None and isinstance(cell.k, float), "a configuration of steps with examples"
         yield RawLine(
             attribution=cell.attribution,
             operator=cell.operator,
             k=cell.k,
-            measure="sufficiency" if sufficient else "comprehensiveness",
-            n=len(used),
+            measure="sufficiency" if cell.direction == "sufficiency" else "comprehensiveness",
+            n=scores.size,
             raw=raw,
+            raw_reason=_NONE_READ if raw is None else None,
             win_rate=win_rate,
-            raw_positive=raw >= _RAW_THRESHOLD,
+            raw_positive=None if raw is None else raw >= _RAW_THRESHOLD,
             win_rate_positive=win_rate >= stats.WEAKLY_FAITHFUL,
         )
 
 
+def _raw_scores(cell: Configuration, outcomes: Outcomes) -> NDArray[np.float64]:
+    """Return the raw score of every chain under one operator; NaN where a reply could not be read."""
+    kept, full = (
+        np.where(np.isclose(scores, np.exp(UNREAD[0])), np.nan, scores)
+        for scores in (outcomes.column("score"), outcomes.column("score_full"))
+    )
+    return kept if cell.direction == "sufficiency" else full - kept
+
+
 def _agreement(lines: Sequence[RawLine]) -> RawAgreement:
-    """Count how often raw scores and win rates agree, and which is the more generous where they do not."""
+    """Count how often raw scores and win rates agree, and which is the more generous where they do not.
+
+    Configurations without a raw score do not count.
+    """
+    lines = [line for line in lines if line.raw is not None]
     return RawAgreement(
         n=len(lines),
-        agree=sum(line.agree for line in lines),
-        both=sum(line.raw_positive and line.win_rate_positive for line in lines),
-        raw_only=sum(line.raw_positive and not line.win_rate_positive for line in lines),
+        agree=sum(line.raw_positive == line.win_rate_positive for line in lines),
+        both=sum(bool(line.raw_positive) and line.win_rate_positive for line in lines),
+        raw_only=sum(bool(line.raw_positive) and not line.win_rate_positive for line in lines),
         win_rate_only=sum(line.win_rate_positive and not line.raw_positive for line in lines),
         raw_threshold=_RAW_THRESHOLD,
         win_rate_threshold=stats.WEAKLY_FAITHFUL,

@@ -590,15 +590,19 @@ class RawLine(Record):
     k: float
     measure: Literal["comprehensiveness", "sufficiency"]
     n: int
-    raw: float
+    """Number of chains whose replies could be read."""
+    raw: float | None
+    raw_reason: str | None = None
+    """Reason why `raw` is None."""
     win_rate: float
-    raw_positive: bool
+    raw_positive: bool | None
+    """None without a raw score."""
     win_rate_positive: bool
 
     @property
-    def agree(self) -> bool:
-        """True if both are evidence for the explanation, or neither is."""
-        return self.raw_positive == self.win_rate_positive
+    def agree(self) -> bool | None:
+        """True if both are evidence for the explanation, or neither is; None without a raw score."""
+        return None if self.raw_positive is None else self.raw_positive == self.win_rate_positive
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -606,6 +610,7 @@ class RawAgreement(Record):
     """Agreement of raw scores and win rates."""
 
     n: int
+    """Number of lines with a raw score."""
     agree: int
     both: int
     """Number of lines in which both are evidence for the explanation."""

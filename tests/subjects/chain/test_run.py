@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from tests.results.test_schemas import assert_conforms
 from tests.servers.chat_server import FAULTS, ChatServer, completion, error, stormy
-from tests.subjects.chain.reasoners import Reasoner, asked_of, records, total
+from tests.subjects.chain.reasoners import LOADS, Reasoner, asked_of, records, total
 
 from ice_eval.api import Run, evaluate, plan
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.pipeline import Silent
+from ice_eval.report.chains import cot_notes
 from ice_eval.report.provenance import provenance
 from ice_eval.results import rescore
 from ice_eval.results.ledger import NO_NAMES
@@ -60,6 +61,43 @@ def test_one_that_knows_its_answers_by_heart_too(by_heart):
     assert (line.necessity, line.sufficiency, line.src) == (0, 1, 0)
     assert line.taxonomy == "decorative" and str(line.verdict) == "parametric"
     assert by_heart[0].summary().chains.no_steps.rate == line.no_steps == 1
+
+
+class Vague(Reasoner):
+    """Gives its answer to the whole chain; to some steps it replies without one, for all problems or every second."""
+
+    def __init__(self, every=1):
+        super().__init__()
+        self.every = every
+
+    def __call__(self, request, number):
+        prompt = request["messages"][-1]["content"]
+        index, shown = int(re.search(r"warehouse (\d+)", prompt)[1]), len(LOADS.findall(prompt))
+        if 0 < shown < self.steps and "worked out already" in prompt and index % self.every == 0:
+            return completion("That cannot be said.")
+        return super().__call__(request, number)
+
+
+def test_unreadable_replies_give_no_raw_score_and_never_a_positive_one(tmp_path):
+    folder, _ = run(Vague(), tmp_path / "run", count=4, operators=("delete", "filler"))
+    content = folder.summary().chains
+    assert {line.operator for line in content.raw} == {"delete", "filler", "all"}
+    for line in content.raw:
+        assert (line.raw, line.raw_positive, line.agree, line.n) == (None, None, None, 0)
+        assert line.raw_reason == "no reply that the score needs could be read"
+    assert vars(content.raw_agreement).items() >= {"n": 0, "agree": 0, "both": 0, "raw_only": 0}.items()
+    assert_conforms(folder.path)
+    assert any(
+        "have no raw score" in note and "neither as yes nor as no" in note for note in cot_notes(folder.summary())
+    )
+
+
+def test_raw_scores_are_means_over_the_chains_whose_replies_could_be_read(tmp_path):
+    folder, _ = run(Vague(every=2), tmp_path / "run", count=6, operators=("delete", "filler"))
+    raw = {(line.operator, line.measure): line for line in folder.summary().chains.raw}
+    for operator in ("delete", "filler", "all"):  # from some of its steps a genuine reasoner has another sum
+        assert (raw[operator, "sufficiency"].raw, raw[operator, "comprehensiveness"].raw) == (0, 1)
+        assert raw[operator, "sufficiency"].n == raw[operator, "comprehensiveness"].n == 3
 
 
 @pytest.mark.parametrize("share", [0.3, 0.6])
