@@ -11,8 +11,9 @@ from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import independent_sets, units_of
 from ice_eval.records import Kind
 from ice_eval.results.ledger import clipped_nsr
+from ice_eval.results.summary import adjusted_jointly
 from ice_eval.results.view import shown_text
-from ice_eval.stats import percentile_interval, resampled_means
+from ice_eval.stats import adjusted_known, percentile_interval, resampled_means, taxonomy, verdict
 
 TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]
 
@@ -167,6 +168,40 @@ def test_intervals_are_percentiles_of_200_resamples(evaluate, protocol):
         assert line.win_rate_ci == interval
         drawn = resampled_means(rates, rng=rng_for(0, "bootstrap"), n_resamples=200)
         assert len(drawn) == 200 and interval == pytest.approx(np.quantile(drawn, [0.025, 0.975]))
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_words_are_those_of_the_win_rate_and_p_values_are_adjusted_as_in_the_paper(evaluate, protocol):
+    run = evaluate(protocol=protocol, m=20)
+    lines = run.folder.summary().configurations
+    assert len(lines) == 6
+    for line in lines:
+        assert line.verdict.word == line.verdict_simultaneous.word == line.taxonomy == taxonomy(line.win_rate)
+    by_rank = sorted(lines, key=lambda line: line.p_value)
+    rejected = [line.p_value * len(lines) / rank for rank, line in enumerate(by_rank, start=1)]
+    for place, line in enumerate(by_rank):
+        assert line.p_adjusted == pytest.approx(min(1, *rejected[place:]))
+    twice = adjusted_jointly([run.folder.summary()] * 2)
+    joint = [line.p_adjusted for summary in twice for line in summary.configurations]
+    assert joint == pytest.approx([line.p_adjusted for line in lines] * 2), "twice the same values, as often rejected"
+
+
+def test_runs_of_the_default_protocol_keep_words_of_the_interval(evaluate):
+    run, paper = evaluate(m=20), evaluate(m=20, protocol="paper")
+    together = adjusted_jointly([run.folder.summary(), paper.folder.summary()])
+    p_values = [line.p_value for summary in together for line in summary.configurations]
+    found = [line.p_adjusted for summary in together for line in summary.configurations]
+    assert found == pytest.approx(adjusted_known(p_values)), "Holm, as soon as one run is not the paper's"
+    for line in run.folder.summary().configurations:
+        assert line.verdict == verdict(line.win_rate_ci, tie_rate=line.tie_rate)
+
+
+def test_the_mean_nsr_is_that_of_examples_with_a_signal(evaluate):
+    run = evaluate(m=8)
+    for line in run.folder.summary().configurations:
+        known = [e.nsr for e in run.folder.examples() if e.configuration == line.configuration and e.nsr is not None]
+        assert line.nsr_mean == pytest.approx(np.mean(known))
+        assert all("weak_signal" not in e.flags or e.nsr is None for e in run.folder.examples())
 
 
 def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task):

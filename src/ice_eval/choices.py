@@ -18,6 +18,8 @@ Calibration = Literal["none", "contextual"]
 Adaptive = Literal["dataset", "examples"]
 Until = Literal["decided"]
 ProtocolName = Literal["default", "paper", "released"]
+TableColumns = Literal["default", "paper"]
+"""Columns of tables of configurations: ours, or those of the paper."""
 Share = float | Literal["dynamic"]
 """Size of a rationale: a share of the units, or as many as the attribution has peaks."""
 

@@ -1,11 +1,16 @@
 """Protocols of a run: our choices, those of the paper's text, or those of the package released with it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 from ice_eval.choices import FillMode as FillMode
 from ice_eval.choices import ProtocolName as ProtocolName
-from ice_eval.choices import Scope
+from ice_eval.choices import Scope, TableColumns
 from ice_eval.choices import Sign as Sign
+
+_FLAG = "protocol_"
+"""Beginning of the flag that names the protocol of a run; the default one has none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,22 +37,41 @@ class Protocol:
     """True if a tie counts as lost."""
     percentile: bool = False
     """True if intervals are plain percentiles of 200 resamples."""
+    words: Literal["interval", "point"] = "interval"
+    """Words of verdicts: those that hold for the whole interval, or the word of the win rate itself."""
+    fdr: float | None = None
+    """False-discovery rate at which p-values are adjusted over configurations by Benjamini-Hochberg; None: the
+    probability of any false rejection is bounded."""
+    columns: TableColumns = "default"
+    """Columns of tables of configurations, where none are asked for."""
 
 
+_OF_THE_PAPER: dict[str, Any] = {
+    "fills": "own", "n_fills": 1, "strict": True, "percentile": True,
+    "words": "point", "fdr": 0.10, "columns": "paper",
+}  # fmt: skip
 PROTOCOLS: dict[str, Protocol] = {
     "default": Protocol(),
-    "paper": Protocol(fills="own", n_fills=1, strict=True, percentile=True),
+    "paper": Protocol(**_OF_THE_PAPER),
     "released": Protocol(
+        **_OF_THE_PAPER,
         scope="prompt",
-        fills="own",
-        n_fills=1,
         sign="abs",
         own_null=True,
         label_words_only=True,
         by_clipped_nsr=True,
         own_empty=True,
-        strict=True,
-        percentile=True,
     ),
 }
 """Name in `--protocol` -> protocol."""
+
+
+def protocol_flag(name: str) -> str | None:
+    """Return the flag of the runs of a protocol; None for the default one."""
+    return None if name == "default" else f"{_FLAG}{name}"
+
+
+def protocol_of(flags: Iterable[str]) -> Protocol:
+    """Return the protocol that the flags of a run name."""
+    named = (flag.removeprefix(_FLAG) for flag in flags if flag.startswith(_FLAG))
+    return PROTOCOLS[next(named, "default")]

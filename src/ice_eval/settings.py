@@ -290,7 +290,7 @@ SUBJECT = (
     ),
     Setting(
         name="columns", default=None, panel=WHAT, everyday=True, metavar="NAME=COL",
-        help="Columns of the data, as text=comment,label=mood.",
+        help="Data columns, as text=comment; or paper (tables).",
     ),
     Setting(
         name="prompt", default=None, panel=WHAT, everyday=True, metavar="TEXT",

@@ -51,6 +51,29 @@ def test_a_report_is_printed_as_markdown(ice, finished):
     assert all(line.count("|") == table[0].count("|") for line in table[: 2 + 9])
 
 
+@pytest.mark.parametrize("options", [(), ("--full",), ("--format", "md"), ("--simultaneous",)])
+def test_a_report_is_printed_in_the_columns_of_the_paper(ice, finished, options):
+    done = ice("report", finished, "--columns", "paper", *options)
+    assert done.code == 0
+    for header in ("WR", "NSR (Suf.)", "sig. rate", "d_null", "word (estimate)"):
+        assert header in done.out
+    assert "d_null" not in ice("report", finished, "--columns", "default", *options).out
+    assert ice("report", finished, "--columns", "default", *options).out == ice("report", finished, *options).out
+
+
+def test_a_page_and_data_have_the_columns_of_the_paper(ice, finished, tmp_path):
+    assert ice("report", finished, "--columns", "paper", "--html", tmp_path / "page.html").code == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "d_null" in page and "NSR (Suf.)" in page
+    [row, *_] = csv.DictReader(ice("report", finished, "--format", "csv").out.splitlines())
+    assert {"win_rate", "nsr_mean", "significant_rate", "effect_size_median", "taxonomy", "p_adjusted"} <= set(row)
+
+
+def test_unknown_columns_exit_2(ice, finished):
+    assert_refused(ice("report", finished, "--columns", "papr"), "--columns papr; did you mean 'paper'?")
+    assert_refused(ice("show", finished, "--columns", "papr"), "did you mean 'paper'?")
+
+
 def test_configurations_are_printed_as_data(ice, finished):
     lines = json.loads((finished / "summary.json").read_text())["configurations"]
     rows = list(csv.DictReader(ice("report", finished, "--format", "csv").out.splitlines()))

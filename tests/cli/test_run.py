@@ -9,6 +9,18 @@ from tests.cli.commands import PROMPT
 from ice_eval.results import RunFolder
 
 
+def test_a_run_prints_the_columns_of_the_paper_if_asked_or_by_its_protocol(run, ice, tmp_path):
+    plain, asked = run(), run("--columns", "paper")
+    assert plain.code == asked.code == 0
+    assert "d_null" not in plain.out and "d_null" in asked.out
+    assert "d_null" in (tmp_path / "run" / "report.html").read_text()
+    by_protocol = run("--protocol", "paper", out=tmp_path / "paper")
+    assert "d_null" in by_protocol.out and "p (BH)" in by_protocol.out
+    assert "d_null" not in run("--protocol", "paper", "--columns", "default", out=tmp_path / "paper").out
+    wrong = run("--columns", "papr")
+    assert wrong.code == 2 and "NAME=COLUMN is expected" in wrong.err
+
+
 def test_a_run_ends_with_its_conclusion_and_prints_all_tables_if_asked(run, tmp_path):
     short, done = run(), run("--full")
     assert (short.code, done.code) == (0, 0)

@@ -36,6 +36,16 @@ def test_without_an_example_all_are_listed_on_one_screen(ice, finished, run, tmp
     assert_refused(ice("show", finished, "--operator", "nosuch"), "has no operator 'nosuch'")
 
 
+def test_an_example_has_the_numbers_of_the_paper_if_asked(ice, finished):
+    ours = ice("show", finished, "--example", "0").out
+    paper = ice("show", finished, "--example", "0", "--columns", "paper").out
+    outcomes = json.loads(ice("show", finished, "--example", "0", "--json").out)["outcomes"]
+    [line] = [each for each in outcomes if (each["attribution"], each["operator"]) == ("gradient", "delete")]
+    said = f"WR {100 * line['win_rate']:.0f} % of 6, NSR = {line['nsr']:.3f}, d_null = {line['effect_size']:+.2f}, p = "
+    assert f"gradient under delete, sufficiency, k = 0.2: {said}" in paper
+    assert "NSR" not in ours and ours == ice("show", finished, "--example", "0", "--columns", "default").out
+
+
 def test_an_example_is_shown_as_text(ice, finished):
     done = ice("show", finished, "--example", "0", "--rows", "2")
     assert done.code == 0

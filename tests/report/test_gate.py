@@ -4,7 +4,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.report import failures, words_of
 from ice_eval.report.gate import WORDS
 from ice_eval.results.summary import simultaneous
-from ice_eval.stats import PATTERNS, Interval, verdict
+from ice_eval.stats import PATTERNS, Interval, point_verdict, verdict
 from ice_eval.stats import WORDS as VERDICTS
 
 OF_EXPLANATIONS = [word for word in WORDS if word not in PATTERNS]
@@ -16,7 +16,7 @@ def test_words_may_be_repeated_or_stand_in_a_list():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("given", ["unfaithful", "near-random", "", "faithful,", "Faithful"])
+@pytest.mark.parametrize("given", ["unfaithful", "nearly random", "", "faithful,", "Faithful"])
 def test_an_unknown_word_names_the_known_ones(given):
     with pytest.raises(ConfigError, match="use one or several of: undecidable, not distinguishable from") as found:
         words_of([given])
@@ -40,6 +40,7 @@ def test_every_verdict_there_is_is_a_word(summary):
     limits = [0.1, 0.45, 0.5, 0.52, 0.57, 0.8]
     places = [(low, high, ties) for low in limits for high in limits if low <= high for ties in (0.0, 0.9)]
     found = {str(verdict(Interval(low, high), tie_rate=ties)) for low, high, ties in places}
+    found |= {str(point_verdict(low, Interval(low, low))) for low in limits}
     assert found == {*VERDICTS[1:], "undecidable: 90 % of sets tie"}
     assert all(failures([summary({"verdict": said})], OF_EXPLANATIONS) for said in found)
 

@@ -7,7 +7,7 @@ from ice_eval.report import notes, plan_notes
 from ice_eval.report.sentences import FLAGS, SIMULTANEOUS, lead, over_all_sentence, place_of, setting_of, silence
 from ice_eval.results.records import Measures
 from ice_eval.results.summary import simultaneous
-from ice_eval.stats import WORDS
+from ice_eval.stats import NEAR_RANDOM, TAXONOMY, WORDS
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,10 @@ def test_the_lead_says_how_ties_count(summary, changes, chance):
 def test_the_lead_says_which_interval_gives_which_word(summary):
     text = lead([summary()])
     assert "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %" in text
-    assert all(word in text for word in WORDS)
+    assert all(word in text for word in WORDS if word != NEAR_RANDOM)
+    by_estimate = lead([summary({"flags": ["protocol_paper"]})])
+    assert all(word in by_estimate for word in TAXONOMY) and "whole 95 % interval" not in by_estimate
+    assert "Unless its protocol says otherwise" in lead([summary(), summary({"flags": ["protocol_paper"]})])
 
 
 def test_the_lead_says_that_verdicts_are_not_adjusted_for_their_number(summary):

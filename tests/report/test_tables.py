@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from tests.made_records import manifest, robustness_line
 
@@ -6,11 +8,13 @@ from ice_eval.report import (
     agreement_table,
     cost_table,
     formatted,
+    notes,
     plan_table,
     robustness_table,
     summary_table,
     tables,
 )
+from ice_eval.report.sentences import lead
 from ice_eval.results.records import RunCost
 from ice_eval.results.summary import simultaneous
 from ice_eval.table import written
@@ -30,6 +34,38 @@ def test_a_configuration_reads_as_its_numbers(summary):
     assert table.rows == (
         ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "+0.46 [+0.36, +0.57]", "0.0001", "0.0004", "faithful"),
     )
+
+
+PAPER = ("attribution", "operator", "n", "WR", "95 % CI", "NSR (Suf.)", "sig. rate", "d_null")
+ONE = {
+    "win_rate": 0.732, "nsr_mean": 0.6174, "significant_rate": 0.114, "effect_size_median": 2.5, "taxonomy": "faithful",
+}  # fmt: skip
+
+
+def test_the_columns_of_the_paper_are_shown_where_they_are_asked_for(summary):
+    table = summary_table([summary(ONE)], columns="paper")
+    assert table.header == (*PAPER, "word (estimate)"), "p-values of our own adjustment are not the paper's"
+    assert table.rows == (
+        ("gradient", "delete", "60", "73.2 %", "[68.1, 78.5]", "0.617", "11.4 %", "+2.50", "faithful"),
+    )
+    both = summary_table([summary(ONE, {**ONE, "direction": "necessity"})], columns="paper")
+    assert "NSR" in both.header and "NSR (Suf.)" not in both.header
+    undefined = summary({**ONE, "nsr_mean": None, "significant_rate": None})
+    assert summary_table([undefined], columns="paper").rows[0][5:7] == ("–", "–")
+    assert any("sig. rate" in note for note in notes(summary(ONE), columns="paper"))
+    assert not any("sig. rate" in note for note in notes(summary(ONE)))
+
+
+@pytest.mark.parametrize("name", ["paper", "released"])
+def test_the_columns_of_the_paper_are_those_of_its_protocols(summary, name):
+    run = summary({**ONE, "flags": [f"protocol_{name}"], "p_adjusted": 0.02}, {**ONE, "attribution": "random"})
+    run = replace(run, configurations=tuple(replace(x, flags=(f"protocol_{name}",)) for x in run.configurations))
+    assert summary_table([run]).header == (*PAPER, "p (BH)", "word (estimate)")
+    assert columns(summary_table([run]))["word (estimate)"] == ("faithful", "control")
+    assert summary_table([run], columns="default").header == ALWAYS
+    assert summary_table([run, summary(ONE)]).header[-1] == "verdict", "runs of several protocols are shown in ours"
+    assert "whatever its interval" in lead([run]) and "read at 0.10" in lead([run])
+    assert "whole 95 % interval" in lead([summary(ONE)])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binomtest, false_discovery_control
 
 from ice_eval.errors import DataError
-from ice_eval.stats import adjusted, adjusted_known, nonnull_share, significant, significant_rate
+from ice_eval.stats import adjusted, adjusted_fdr, adjusted_known, nonnull_share, significant, significant_rate
 
 FLOOR = 1 / 51
 
@@ -66,6 +66,22 @@ def test_adjusted_p_values_are_those_of_holm(n, rng):
         p_values = rng.random(n) ** 3
         np.testing.assert_allclose(adjusted(p_values), adjusted_by_definition(p_values), rtol=1e-12)
     np.testing.assert_allclose(adjusted(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_p_values_adjusted_for_the_false_discovery_rate_are_those_of_benjamini_and_hochberg(n, rng):
+    for _ in range(20):
+        p_values = rng.random(n) ** 3
+        ranks = np.argsort(np.argsort(p_values)) + 1
+        expected = [min(1, *(p * n / r for p, r in zip(p_values, ranks, strict=True) if p >= own)) for own in p_values]
+        np.testing.assert_allclose(adjusted_fdr(p_values), expected, rtol=1e-12)
+        np.testing.assert_array_equal(adjusted_fdr(p_values) <= 0.1, significant(p_values))
+    np.testing.assert_allclose(adjusted_fdr(np.array([0.01, 0.04, 0.03, 0.005])), [0.02, 0.04, 0.04, 0.02])
+
+
+def test_missing_p_values_are_not_counted():
+    assert adjusted_known([0.01, None, 0.04]) == pytest.approx([0.02, None, 0.04])
+    assert adjusted_known([0.03, None, 0.04], fdr=True) == pytest.approx([0.04, None, 0.04])
 
 
 def test_one_configuration_needs_no_adjustment():

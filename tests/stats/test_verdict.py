@@ -19,6 +19,7 @@ from ice_eval.stats import (
     all_member_win_rates,
     excludes_chance,
     mean_interval,
+    point_verdict,
     taxonomy,
     verdict,
 )
@@ -48,6 +49,18 @@ def test_bands_of_the_taxonomy(win_rate, word):
 def test_round_off_does_not_move_a_mean_across_a_limit(limit):
     around = [np.nextafter(limit, 0), limit, np.nextafter(limit, 1), limit - 1e-15, limit + 1e-15]
     assert len({taxonomy(win_rate) for win_rate in around}) == 1
+
+
+@pytest.mark.parametrize(
+    ("win_rate", "word"),
+    [(0.49, "anti-faithful"), (0.5, "near-random"), (0.55, "weakly faithful"), (0.61, "faithful")],
+)
+def test_a_verdict_on_the_estimate_is_the_papers_word_whatever_the_interval(win_rate, word):
+    for interval in (Interval(0.0, 1.0), Interval(win_rate, win_rate)):
+        found = point_verdict(win_rate, interval)
+        assert str(found) == found.word == word and word in WORDS
+        assert found.excludes_chance == (interval.low == win_rate != 0.5)
+    assert (word in POSITIVE) == (win_rate >= 0.55)
 
 
 @pytest.mark.parametrize("bad", [-0.01, 1.01, 92.0, float("nan")])

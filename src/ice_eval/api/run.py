@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ice_eval import stats
+from ice_eval.choices import TableColumns
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.rationales import keep_mask, null_of, random_sets
 from ice_eval.results import RunFolder, differences, rescore, view_example
@@ -98,11 +99,14 @@ class Run:
         frame.attrs["settings"] = [setting._asdict() for setting in found.settings]
         return frame
 
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write the report as one HTML file, by default into the run folder."""
+    def report(self, path: str | Path | None = None, *, columns: TableColumns | None = None) -> Path:
+        """Write the report as one HTML file, by default into the run folder.
+
+        `columns` are those of the tables of configurations: `default` or `paper`, or else those of the protocol.
+        """
         from ice_eval.report import write_html
 
-        return write_html([self.folder], Path(path) if path is not None else self.path / "report.html")
+        return write_html([self.folder], self.path / "report.html" if path is None else Path(path), columns=columns)
 
     def rescore(self) -> None:
         """Recompute all statistics from the ledger, without a model."""

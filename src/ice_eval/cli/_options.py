@@ -5,13 +5,13 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from typer import Option
 
 from ice_eval._registry import did_you_mean
-from ice_eval.choices import DYNAMIC
+from ice_eval.choices import DYNAMIC, TableColumns
 from ice_eval.cli._output import print_text
 from ice_eval.cli._tasks import TaskFlags, names, subject_of, task_of
 from ice_eval.errors import ConfigError
@@ -42,6 +42,10 @@ DataFolder = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Full = Annotated[bool, Option("--full", help="Print all tables and notes, not the conclusion alone.")]
+Columns = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Columns of configurations: default, or paper; by default those of the protocol."),
+]
 MAX_DROPPED = 0.1
 MaxDropped = Annotated[float, Option(metavar="SHARE", help="Largest share of failed examples for exit 0.")]
 TASK = TaskFlags._fields
@@ -171,6 +175,23 @@ def check_share(option: str, value: float) -> None:
     """Raise ConfigError unless the value of an option is a share."""
     if not 0 <= value <= 1:
         raise ConfigError(f"{option} {value:g}: a share between 0 and 1 is expected, such as 0.1.")
+
+
+def without_view(values: Mapping[str, Any]) -> tuple[Mapping[str, Any], TableColumns | None]:
+    """Return the values of `ice run`, and the columns of its tables: `--columns` with a plain name is about these."""
+    given = values["columns"]
+    return ({**values, "columns": None}, table_columns(given)) if given in get_args(TableColumns) else (values, None)
+
+
+def table_columns(name: str | None) -> TableColumns | None:
+    """Return the name of the columns of a table; raise ConfigError for an unknown one."""
+    known: tuple[TableColumns, ...] = get_args(TableColumns)
+    for each in known:
+        if name == each:
+            return each
+    if name is not None:
+        raise ConfigError(f"--columns {name}{did_you_mean(name, list(known))} Expected: {', '.join(known)}.")
+    return None
 
 
 def _read_config(context: typer.Context, path: Path | None) -> Path | None:

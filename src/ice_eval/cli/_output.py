@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.style import Style
     from rich.text import Text
 
+    from ice_eval.choices import TableColumns
     from ice_eval.report import DataTable, Table
     from ice_eval.results import Plan, RunFolder, Summary
     from ice_eval.subjects.chain.subject import ChainPlan
@@ -96,7 +97,7 @@ def exit_if(failed: Sequence[str]) -> None:
         raise typer.Exit(1)
 
 
-def print_run(folder: "RunFolder", *, as_json: bool, full: bool = False) -> None:
+def print_run(folder: "RunFolder", *, as_json: bool, full: bool = False, columns: "TableColumns | None" = None) -> None:
     """Print a run as JSON, or its conclusion, with `full` below all tables and notes."""
     from ice_eval.results.json_files import as_json as json_of
 
@@ -106,20 +107,25 @@ def print_run(folder: "RunFolder", *, as_json: bool, full: bool = False) -> None
     from ice_eval.report import cost_table
 
     if full:
-        print_summaries([folder.summary()])
+        print_summaries([folder.summary()], columns=columns)
         cost = cost_table(folder.manifest())
         if cost.rows:
             print_tables([cost])
         print_text("")
-    print_conclusions([folder], [folder.summary()], full=full)
+    print_conclusions([folder], [folder.summary()], full=full, columns=columns)
     print_text(f"\nRun folder: {folder.path}\nReport:     {folder.path / 'report.html'}")
 
 
 def print_conclusions(
-    folders: "Sequence[RunFolder]", summaries: "Sequence[Summary]", *, simultaneous: bool = False, full: bool = False
+    folders: "Sequence[RunFolder]",
+    summaries: "Sequence[Summary]",
+    *,
+    simultaneous: bool = False,
+    full: bool = False,
+    columns: "TableColumns | None" = None,
 ) -> None:
     """Print on one screen what runs show: a sentence, problems, a short table, and where the rest is."""
-    from ice_eval.report import conclude, conclusion_table, notes
+    from ice_eval.report import conclude, conclusion_table, in_paper_columns, notes, summary_table
     from ice_eval.report.chains import capacity_table
     from ice_eval.report.citations import words_table
     from ice_eval.report.tables import run_names
@@ -141,7 +147,10 @@ def print_conclusions(
     for problem in capped(problems, "problems"):
         print_line(f"! {problem}", indent=2, out=out)
     kind = "simultaneous 95 %" if simultaneous else "95 %"
-    tables = [capacity_table(*summaries), words_table(*summaries), conclusion_table(found, most=ROWS, kind=kind)]
+    shown = conclusion_table(found, most=ROWS, kind=kind)
+    if in_paper_columns(summaries, columns):
+        shown = _first_rows(summary_table(summaries, simultaneous=simultaneous, columns="paper"), ROWS)
+    tables = [capacity_table(*summaries), words_table(*summaries), shown]
     for table in (each for each in tables if each.rows):
         out.print()
         out.print(fitted(table, out))
@@ -150,25 +159,38 @@ def print_conclusions(
         facts = [f"{name}: {value}" + (f" ({note})" if note else "") for name, value, note in only.tiles]
         out.print()
         print_line(" · ".join(facts), out=out)
-    n_notes = len(notes(*summaries))
+    n_notes = len(notes(*summaries, columns=columns))
     if not full:
         paths = " ".join(str(folder.path) for folder in folders)
         where = f"ice report {paths} --full" if len(folders) <= 2 else "the same command with --full"
         print_line(f"{f'{n_notes} notes and all' if n_notes > 1 else 'All'} tables: {where}", out=out)
 
 
-def print_summaries(summaries: "Sequence[Summary]", names: Sequence[str] = (), *, simultaneous: bool = False) -> None:
+def _first_rows(table: "Table", most: int) -> "Table":
+    """Return a table with its first rows; the title says how many there are if these are not all."""
+    n = len(table.rows)
+    cut = _part(table, range(min(n, most)), range(len(table.header)))
+    return cut if n <= most else replace(cut, title=f"{table.title} ({most} of {n} rows)")
+
+
+def print_summaries(
+    summaries: "Sequence[Summary]",
+    names: Sequence[str] = (),
+    *,
+    simultaneous: bool = False,
+    columns: "TableColumns | None" = None,
+) -> None:
     """Print headlines, tables and notes of some runs; `names` are the names of runs that the tables number."""
     from ice_eval.report import notes, tables
     from ice_eval.report.citations import headlines
     from ice_eval.report.sentences import SIMULTANEOUS
 
-    found = tables(summaries, simultaneous=simultaneous)
+    found = tables(summaries, simultaneous=simultaneous, columns=columns)
     numbered = any("run" in table.header for table in found)
     runs = [f"run {number} is {name}" for number, name in enumerate(names, start=1)] if numbered else []
     for line in headlines(summaries):
         print_line(f"{line}\n")
-    print_tables(found, [*runs, *([SIMULTANEOUS] if simultaneous else []), *notes(*summaries)])
+    print_tables(found, [*runs, *([SIMULTANEOUS] if simultaneous else []), *notes(*summaries, columns=columns)])
 
 
 def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float | None = None) -> None:

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ice_eval._registry import from_spec
-from ice_eval.cli._options import MAX_DROPPED, DataFolder, Format, Full, Json, MaxDropped, check_format, check_share
+from ice_eval.cli._options import (
+    MAX_DROPPED,
+    Columns,
+    DataFolder,
+    Format,
+    Full,
+    Json,
+    MaxDropped,
+    check_format,
+    check_share,
+    table_columns,
+)
 from ice_eval.cli._output import (
     ROWS,
     capped,
@@ -71,10 +82,11 @@ def report(
             metavar="VERDICT",
             help="Exit with 1 if a verdict is this word, or a word of this comma-separated list: 'faithful', 'weakly "
             "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
-            "'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators disagree'; of chains of thought "
-            "'noisy', 'parametric', 'decorative', 'redundant', 'obedient', 'scaffolding' or 'genuine', which fail "
-            "unless the verdict excludes them, so without any verdict, too; of cited answers 'uncited but used', "
-            "'post-rationalised' or 'parametric', which fail if a claim has this word. May be repeated.",
+            "'near-random', 'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators "
+            "disagree'; of chains of thought 'noisy', 'parametric', 'decorative', 'redundant', 'obedient', "
+            "'scaffolding' or 'genuine', which fail unless the verdict excludes them, so without any verdict, "
+            "too; of cited answers 'uncited but used', 'post-rationalised' or 'parametric', which fail if a "
+            "claim has this word. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[
@@ -88,6 +100,7 @@ def report(
             help="Use intervals and verdicts that hold for all configurations of a run at once; also for --fail-if.",
         ),
     ] = False,
+    columns: Columns = None,
     max_dropped: MaxDropped = MAX_DROPPED,
     full: Full = False,
     as_json: Json = False,
@@ -101,6 +114,7 @@ def report(
     others = {"json": as_json, "html": html is not None, "pdf": pdf is not None, "figures": figures is not None}
     check_format(style, out, also=(JSON_LINES,), **others, full=full)
     check_share("--max-dropped", max_dropped)
+    view = table_columns(columns)
     if pdf is not None:
         require("typst", install="ice-eval[pdf]", purpose="to write an audit document")
     unwanted = words_of(fail_if or ())
@@ -117,9 +131,9 @@ def report(
         print_text(f"ice: {damage}", error=True)
     drawn = [] if figures is None else write_figures(figures_of(found, simultaneous=simultaneous), figures)
     if pdf is not None:
-        write_audit(found, pdf, simultaneous=simultaneous)
+        write_audit(found, pdf, simultaneous=simultaneous, columns=view)
     if html is not None:
-        write_html(found, html, simultaneous=simultaneous, failed=lost)
+        write_html(found, html, simultaneous=simultaneous, columns=view, failed=lost)
     if style == JSON_LINES:
         _print_examples(found)
     elif not (html is pdf is figures is None):
@@ -131,12 +145,12 @@ def report(
         elif style is not None and is_data(style):
             print_data(data_of(found, summaries), style, out)  # so have they
         elif style is not None:
-            print_tables(tables(shown, simultaneous=simultaneous), style=style)
+            print_tables(tables(shown, simultaneous=simultaneous, columns=view), style=style)
         else:
             if full:
-                print_summaries(shown, [str(folder.path) for folder in found], simultaneous=simultaneous)
+                print_summaries(shown, paths, simultaneous=simultaneous, columns=view)
                 print_text("")
-            print_conclusions(found, shown, simultaneous=simultaneous, full=full)
+            print_conclusions(found, shown, simultaneous=simultaneous, full=full, columns=view)
     exit_if(failed)
 
 

@@ -6,7 +6,16 @@ from typing import Annotated, Any
 
 from typer import Option
 
-from ice_eval.cli._options import MAX_DROPPED, Full, Json, MaxDropped, arguments_of, check_share, takes_evaluation
+from ice_eval.cli._options import (
+    MAX_DROPPED,
+    Full,
+    Json,
+    MaxDropped,
+    arguments_of,
+    check_share,
+    takes_evaluation,
+    without_view,
+)
 from ice_eval.cli._output import exit_if, print_plan, print_run
 from ice_eval.errors import ConfigError
 
@@ -33,13 +42,14 @@ def run(
     from ice_eval.api.progress import Bar
     from ice_eval.report import losses
 
-    arguments = arguments_of(values)
+    settings, view = without_view(values)
+    arguments = arguments_of(settings)
     if dry_run:
         print_plan(make_plan(**arguments, reporter=Bar()), as_json=as_json)
         return
     result = evaluate(**arguments, out=out, default_out=True, reporter=Bar())
-    result.report()
-    print_run(result.folder, as_json=as_json, full=full)
+    result.report(columns=view)
+    print_run(result.folder, as_json=as_json, full=full, columns=view)
     exit_if(losses([result.folder.summary()], max_dropped))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ice_eval.cli._options import Json
+from ice_eval.cli._options import Json, table_columns
 from ice_eval.cli._output import console, print_json, print_line, print_tables
 from ice_eval.errors import without_turns
 
@@ -34,6 +34,10 @@ def show(
     attribution: Annotated[str | None, Option(help="This attribution only.")] = None,
     operator: Annotated[str | None, Option(help="This operator only.")] = None,
     rows: Annotated[int, Option(help="Random rows to show per operator; -1 for all.")] = 3,
+    columns: Annotated[
+        str | None,
+        Option(metavar="NAME", help="Numbers of each rationale: default, or paper; by default those of the protocol."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List the examples of a run, or show one: its text with each attribution, its rationales in their nulls, its rows.
@@ -41,9 +45,11 @@ def show(
     In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
     is in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
     """
+    from ice_eval.protocols import PROTOCOLS
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 
+    asked = table_columns(columns)
     if example is None:
         _list(RunFolder.existing(folder), attribution=attribution, operator=operator, as_json=as_json)
         return
@@ -53,7 +59,8 @@ def show(
         return
     out = console()
     has_colour = out.color_system is not None and not out.no_color
-    for line in example_lines(view, n_random=rows, colour=has_colour):
+    asked = asked or PROTOCOLS[RunFolder.existing(folder).manifest().config.protocol].columns
+    for line in example_lines(view, n_random=rows, colour=has_colour, paper=asked == "paper"):
         print_line(line, indent=4, out=out)
 
 

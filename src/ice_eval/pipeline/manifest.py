@@ -12,6 +12,7 @@ from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica
 from ice_eval.pipeline.subject import Subject
+from ice_eval.protocols import protocol_flag
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, config_hash, content_hash_of_all, now, numbers_hash, versions_of
 from ice_eval.results.identity import NUMBERS
@@ -79,8 +80,8 @@ def _flags(engine: Engine) -> list[str]:
     """Return flags that readers need to interpret the numbers."""
     acts = (*engine.operators.values(), *engine.probing.values())
     flags = list(dict.fromkeys(flag for act in acts for flag in act.prepare(engine.model.codec.special)))
-    if engine.config.protocol != "default":
-        flags.append(f"protocol_{engine.config.protocol}")
+    if (flag := protocol_flag(engine.config.protocol)) is not None:
+        flags.append(flag)
     if engine.config.scope == "prompt":
         flags.append("scope_prompt")
     if engine.config.sign == "abs":

@@ -9,6 +9,7 @@ from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, pap
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
 from ice_eval.files import as_text
+from ice_eval.protocols import protocol_of
 from ice_eval.report.colours import word_of, word_of_line
 from ice_eval.report.data import DataTable, Row, data_table
 from ice_eval.results import Plan, RunFolder, SummaryLine
@@ -157,9 +158,10 @@ def _rate_column(name: str) -> Column:
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
     """Return the meaning of the stars."""
-    n = sum(each.line.p_value is not None for each in lines)
+    known = [each.line for each in lines if each.line.p_value is not None]
+    method = "Benjamini–Hochberg" if known and all(protocol_of(line.flags).fdr for line in known) else "Holm"
     return (
-        f"Win rates: * marks p ≤ {_STAR}, adjusted over all {n} configurations of the grid (Holm); "
+        f"Win rates: * marks p ≤ {_STAR}, adjusted over all {len(known)} configurations of the grid ({method}); "
         "intervals, verdicts and the average over operators are in bench.json."
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval import __version__
+from ice_eval.choices import TableColumns
 from ice_eval.errors import ConfigError, require, without_controls
 from ice_eval.files import as_text, write_atomically
 from ice_eval.report.colours import FILLS, INKS
@@ -25,10 +26,13 @@ _NAMED = 30
 """Ids of excluded examples that are printed for each reason."""
 
 
-def write_audit(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool = False) -> Path:
+def write_audit(
+    folders: Sequence[RunFolder], path: Path, *, simultaneous: bool = False, columns: TableColumns | None = None
+) -> Path:
     """Write a document on each run into one PDF.
 
-    With `simultaneous`, intervals and verdicts are those that hold for all configurations of a run at once.
+    With `simultaneous`, intervals and verdicts are those that hold for all configurations of a run at once. `columns`
+    are those of `summary_table`.
 
     Raises:
         ConfigError: The file cannot be written.
@@ -36,7 +40,10 @@ def write_audit(folders: Sequence[RunFolder], path: Path, *, simultaneous: bool 
     """
     typst = require("typst", install="ice-eval[pdf]", purpose="to write a PDF")
     names = [f"{model} on {task}" for model, task in run_names(folders)]
-    runs = [_run(folder, name, simultaneous=simultaneous) for folder, name in zip(folders, names, strict=True)]
+    runs = [
+        _run(folder, name, simultaneous=simultaneous, columns=columns)
+        for folder, name in zip(folders, names, strict=True)
+    ]
     # Texts are data: the template shows them and never reads them as markup.
     content = {"title": ", ".join(dict.fromkeys(names)), "runs": runs, "version": __version__, "citation": CITATION}
     finished = max(_seconds(folder.manifest()) for folder in folders)
@@ -63,7 +70,7 @@ def _seconds(manifest: Manifest) -> int:
     return 0
 
 
-def _run(folder: RunFolder, name: str, *, simultaneous: bool) -> dict[str, Any]:
+def _run(folder: RunFolder, name: str, *, simultaneous: bool, columns: TableColumns | None) -> dict[str, Any]:
     summary, manifest = folder.summary(), folder.manifest()
     summary = with_simultaneous(summary) if simultaneous else summary
     found = conclude(summary, manifest)
@@ -78,9 +85,9 @@ def _run(folder: RunFolder, name: str, *, simultaneous: bool) -> dict[str, Any]:
         "prompts": _prompts(manifest),
         "exclusions": list(_exclusions(folder)),
         "examples": manifest.data.examples,
-        "tables": [_table(table) for table in tables([summary], simultaneous=simultaneous)],
+        "tables": [_table(table) for table in tables([summary], simultaneous=simultaneous, columns=columns)],
         "lead": lead([summary], simultaneous=simultaneous).replace("`", "") if summary.configurations else "",
-        "limits": [each for each in (SCOPE, found.silence, *map(_plain, notes(summary))) if each],
+        "limits": [each for each in (SCOPE, found.silence, *map(_plain, notes(summary, columns=columns))) if each],
         "command": command(manifest) or "",
     }
 

@@ -132,7 +132,7 @@ def _replies_of(rows: Sequence[LedgerRow]) -> tuple[ChainReply, ...]:
 
 
 def chain_lines(
-    view: ExampleView, compared: Sequence[ComparedOutcome], *, n_random: int, colour: bool
+    view: ExampleView, compared: Sequence[ComparedOutcome], *, n_random: int, colour: bool, paper: bool
 ) -> Iterator[Text]:
     """Yield the chain, the effect of each step, what explanations chose, and random rows: all of them if negative."""
     operator = operator_of(view)
@@ -155,7 +155,7 @@ def chain_lines(
         yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
         yield from _reply_lines("      without it", step.replies)
     for each in compared:
-        yield from (Text(), heading(each.line))
+        yield from (Text(), heading(each.line, paper=paper))
         for row in view.rationale_rows(each.line) if each.line.error is None else ():
             yield _row_line(row, each.line.rationale, each.line.direction)
     chosen = [(operator, "sufficiency"), (operator, "necessity")]

@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Mapping
 
 from ice_eval import stats
-from ice_eval.protocols import PROTOCOLS
+from ice_eval.protocols import protocol_of
 from ice_eval.results import SummaryLine
 from ice_eval.results.summary import CONTROL
 from ice_eval.table import EMPTY, percent
@@ -83,7 +83,7 @@ def word_of_line(line: SummaryLine) -> stats.Word | None:
 
 def is_strict(line: SummaryLine) -> bool:
     """Return True where ties count as lost, by the protocol that the flags name."""
-    return any(protocol.strict and f"protocol_{name}" in line.flags for name, protocol in PROTOCOLS.items())
+    return protocol_of(line.flags).strict
 
 
 def chance(line: SummaryLine) -> float:

@@ -16,7 +16,7 @@ from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
 from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, LedgerRow
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.view import Scores, passages_named, passages_of, set_of
-from ice_eval.table import share
+from ice_eval.table import share, written
 
 N_BINS = 24
 LARGEST_LOG_ODDS = 30.0
@@ -103,15 +103,19 @@ def title_of(line: ExampleOutcome) -> str:
     return f"{line.attribution} under {line.operator}, {line.direction}, k = {share(line.k)}{null}"
 
 
-def numbers_of(line: ExampleOutcome) -> str:
+def numbers_of(line: ExampleOutcome, *, paper: bool = False) -> str:
+    """Return win rate and p-value of one example; with `paper` also NSR and effect size, by the paper's names."""
+    if paper:
+        beside = f"NSR = {written(line.nsr, 'number')}, d_null = {written(line.effect_size, 'effect')}"
+        return f"WR {100 * line.win_rate:.0f} % of {line.m}, {beside}, p = {line.p_value:.3f}"
     return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
 
 
-def heading(line: ExampleOutcome) -> Text:
+def heading(line: ExampleOutcome, *, paper: bool = False) -> Text:
     """Return the title of a comparison with its numbers, or with the reason why it has none."""
     if line.error is not None:
         return Text(f"{title_of(line)}: {line.error}")
-    return Text(f"{title_of(line)}: {numbers_of(line)}", style="bold")
+    return Text(f"{title_of(line)}: {numbers_of(line, paper=paper)}", style="bold")
 
 
 def quoted(text: str) -> str:
@@ -133,15 +137,18 @@ def rgb(colour: str) -> tuple[int, ...]:
     return tuple(int(colour[place : place + 2], 16) for place in (1, 3, 5))
 
 
-def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False) -> Iterator[Text]:
-    """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative)."""
+def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False, paper: bool = False) -> Iterator[Text]:
+    """Yield the example, its rationales, and `n_random` random rows under each operator (all if negative).
+
+    With `paper`, rationales have the numbers of the paper.
+    """
     from ice_eval.report.chain_view import chain_lines, is_chain  # they are written with what is above
     from ice_eval.report.citations import claim_lines
 
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
     if is_chain(view) and example.skip_reason is None:
-        yield from chain_lines(view, shown(view), n_random=n_random, colour=colour)
+        yield from chain_lines(view, shown(view), n_random=n_random, colour=colour, paper=paper)
         return
     yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
     if example.skip_reason is not None:
@@ -161,7 +168,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False)
     yield from (_score_line(row, view) for row in view.rows if row.key.kind in (Kind.FULL, Kind.EMPTY))
     for each in shown(view):
         yield Text()
-        yield from _compared_lines(each, view, colour=colour)
+        yield from _compared_lines(each, view, colour=colour, paper=paper)
     chosen = {(each.line.operator, each.line.direction) for each in shown(view)}
     yield from random_lines(view, n_random, chosen, lambda row: _score_line(row, view))
 
@@ -183,9 +190,9 @@ def probabilities(row: LedgerRow, labels: tuple[str, ...]) -> dict[str, float | 
     return {label: float(np.exp(z)) if np.isfinite(z) else None for label, z in zip(labels, row.scores, strict=True)}
 
 
-def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool) -> Iterator[Text]:
+def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool, paper: bool) -> Iterator[Text]:
     line = each.line
-    yield heading(line)
+    yield heading(line, paper=paper)
     if line.error is not None:
         return
     for passage in passages_of(view.example, line.rationale) if view.is_claim else ():

@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from ice_eval import __version__
 from ice_eval.analysis import GridResults
 from ice_eval.analysis.measures import Found, Missing, measured, measures
+from ice_eval.choices import TableColumns
 from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require, without_controls
 from ice_eval.files import as_text, cache_folder, write_atomically
 from ice_eval.report.analyses import measure_tables
@@ -54,18 +55,19 @@ def write_html(
     path: Path,
     *,
     simultaneous: bool = False,
+    columns: TableColumns | None = None,
     budget: int = BUDGET,
     failed: Mapping[str, str] | None = None,
 ) -> Path:
     """Write the report of one or several runs; `budget` bounds the bytes of their examples.
 
     `failed` are the errors of runs that belong to these, by name. With `simultaneous`, intervals and verdicts are those
-    that hold for all configurations of a run at once.
+    that hold for all configurations of a run at once. `columns` are those of `summary_table`.
 
     Raises:
         ConfigError: The file cannot be written.
     """
-    content = page(folders, simultaneous=simultaneous, budget=budget, home=path.parent, failed=failed)
+    content = page(folders, simultaneous=simultaneous, columns=columns, budget=budget, home=path.parent, failed=failed)
     name = "report.html" if content["grid"] is None else "grid.html"
     return write_page(html_page(name, content, browser=content["browser"]), path)
 
@@ -121,6 +123,7 @@ def page(
     folders: Sequence[RunFolder],
     *,
     simultaneous: bool = False,
+    columns: TableColumns | None = None,
     budget: int = BUDGET,
     grid: GridContent | None = None,
     home: Path = Path(),
@@ -140,13 +143,14 @@ def page(
     browser = browser_data(folders, budget=budget) if budget else None
     titles = [f"{model} on {task}" for model, task in run_names(folders)]
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
-    all_tables = tables(summaries, simultaneous=simultaneous)
+    all_tables = tables(summaries, simultaneous=simultaneous, columns=columns)
     if any(folder.manifest().config.eraser for folder in folders):
         all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
     of_chains = [summary.chains is not None for summary in summaries]
     of_claims = [summary.citations is not None for summary in summaries]
     runs = [
-        _run(folder, title, summary, home) for folder, title, summary in zip(folders, titles, summaries, strict=True)
+        _run(folder, title, summary, home, columns)
+        for folder, title, summary in zip(folders, titles, summaries, strict=True)
     ]
     if browser is not None:
         runs = [
@@ -175,7 +179,7 @@ def page(
     }
 
 
-def _run(folder: RunFolder, title: str, summary: Summary, home: Path) -> dict[str, Any]:
+def _run(folder: RunFolder, title: str, summary: Summary, home: Path, columns: TableColumns | None) -> dict[str, Any]:
     manifest = folder.manifest()
     # Disagreements are noted in the first setting of each attribution: the browser finds those in the others.
     first = in_first_setting(summary.agreement)
@@ -187,7 +191,7 @@ def _run(folder: RunFolder, title: str, summary: Summary, home: Path) -> dict[st
         "chains": None if summary.chains is None else chain_verdict(summary),
         "citations": None if summary.citations is None else _citations(folder, summary.citations),
         "conclusion": conclude(summary, manifest),
-        "notes": notes(noted),
+        "notes": notes(noted, columns=columns),
         "tables": [table for table in [cost_table(manifest)] if table.rows],
         "provenance": provenance(manifest),
         "command": command(manifest),

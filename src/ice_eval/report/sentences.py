@@ -5,13 +5,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
+from ice_eval.choices import TableColumns
 from ice_eval.files import as_text
 from ice_eval.nulls import SIZE
+from ice_eval.protocols import Protocol, protocol_of
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import cot_notes
 from ice_eval.report.citations import citation_notes
 from ice_eval.report.colours import is_strict
-from ice_eval.report.tables import THRESHOLD, adapted_inputs, run_letters
+from ice_eval.report.tables import THRESHOLD, adapted_inputs, in_paper_columns, run_letters
 from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
 from ice_eval.results.records import Adaptation, AgreementLine, RobustnessLine
@@ -27,7 +29,7 @@ FLAGS = {
     "adaptive_examples": "each example took as many random sets as its tests needed.",
     "until_decided": "the run looked at its verdicts to stop early: intervals and p-values hold at any time.",
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
-    "protocol_paper": "the paper's choices: own fills in every row, ties lost (in verdicts half), percentiles.",
+    "protocol_paper": "the paper's choices: own fills in every row, ties lost, percentiles, words by the win rate.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
     "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
     "sign_abs": "signed attributions rank units by magnitude, whether they speak for the label or against it.",
@@ -57,6 +59,15 @@ _CLAIM_FLAGS = {
 SIMULTANEOUS = (
     "Intervals and verdicts are simultaneous: in 95 % of runs, all intervals of the first table cover. Its verdicts "
     "may be read together."
+)
+POINT_WORDS = (
+    "By the protocol of the run a word is that of the win rate alone, whatever its interval: anti-faithful below 50 %, "
+    f"near-random below {THRESHOLD}, weakly faithful up to {100 * stats.FAITHFUL:g} %, faithful above."
+)
+PAPER_COLUMNS = (
+    "The paper's columns: WR is the win rate; NSR the mean over examples with a signal, for kept rationales the “Suf.” "
+    "of its table of encoders; sig. rate the share of examples that Benjamini–Hochberg rejects at 0.10; d_null "
+    "the median distance from random sets in their standard deviations; the word that of the win rate alone."
 )
 SCOPE = (
     "The verdict speaks of this model, these examples and these operators. It does not say that the model is right, "
@@ -96,8 +107,11 @@ _NAMED = 5
 def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
     """Return the introduction to the verdicts of some runs: the comparison, and the choice of words."""
     both = "“p adj.” and `ice report --simultaneous`"
-    several = f"Each verdict is about one configuration; {both} allow for how many there are."
     lines = [line for summary in summaries for line in summary.configurations]
+    protocols = [protocol_of(line.flags) for line in lines if line.n]
+    if protocols and all(each.fdr is not None for each in protocols):
+        both = f"adjusted p-values (Benjamini–Hochberg, to be read at {protocols[0].fdr:.2f})"
+    several = f"Each verdict is about one configuration; {both} allow for how many there are."
     act = " or ".join(dict.fromkeys(_ACTS[line.direction] for line in lines))
     ranked = " or ".join(dict.fromkeys("marked" if line.k is None else "top-ranked" for line in lines))
     nulls = dict.fromkeys(line.null for line in lines)
@@ -107,11 +121,21 @@ def lead(summaries: Sequence[Summary], *, simultaneous: bool = False) -> str:
         f"Each explanation's {ranked} {units_of(summaries)} are {act}, and random sets of the same "
         f"size{also if matched else ''} are {act} in the same way. The win rate is the share of random sets that the "
         f"explanation beats{_chance(lines)}. "
-        "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %, better than random "
+        f"{_words(protocols)} {SIMULTANEOUS if simultaneous else several}"
+    )
+
+
+def _words(protocols: Sequence[Protocol]) -> str:
+    """Return the rule of the words."""
+    points = {each.words == "point" for each in protocols}
+    if points == {True}:
+        return POINT_WORDS
+    return (
+        f"{'Unless its protocol says otherwise, a' if True in points else 'A'} word is given only where the whole 95 % "
+        "interval allows it: anti-faithful below 50 %, better than random "
         f"above 50 %, weakly faithful from {THRESHOLD} on, faithful above {100 * stats.FAITHFUL:g} %, and random "
         "within ±5 pp where it lies between 45 and 55 %. Else the explanation is not distinguishable from random, "
-        f"or undecidable where {100 * stats.UNDECIDABLE_TIES:.0f} % of sets or more tie. "
-        f"{SIMULTANEOUS if simultaneous else several}"
+        f"or undecidable where {100 * stats.UNDECIDABLE_TIES:.0f} % of sets or more tie."
     )
 
 
@@ -171,7 +195,7 @@ def silence(lines: Sequence[SummaryLine], units: str) -> str:
     parts = []
     if words.intersection(stats.POSITIVE):
         parts.append(f"that these {units} are all the model looks at, or that people find them convincing")
-    if stats.NOT_DISTINGUISHABLE in words:
+    if words.intersection((stats.NOT_DISTINGUISHABLE, stats.NEAR_RANDOM)):
         limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
         seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
         parts.append(f"that the explanation is no better than chance{seen}")
@@ -184,9 +208,13 @@ def silence(lines: Sequence[SummaryLine], units: str) -> str:
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
 
 
-def notes(*summaries: Summary) -> list[str]:
-    """Return notes beside the tables of some runs, each once; those on chains and cited answers come first."""
+def notes(*summaries: Summary, columns: TableColumns | None = None) -> list[str]:
+    """Return notes beside the tables of some runs, each once; those on chains and cited answers come first.
+
+    `columns` are those of `summary_table`.
+    """
     found = [*cot_notes(*summaries), *citation_notes(*summaries)]
+    found += [PAPER_COLUMNS] if in_paper_columns(summaries, columns) else []
     for summary in summaries:
         found += _notes_of_run(summary)
     found += [

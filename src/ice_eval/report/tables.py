@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 from ice_eval import stats
 from ice_eval.analysis.answers import Answered
+from ice_eval.choices import TableColumns
 from ice_eval.files import as_text
+from ice_eval.protocols import protocol_of
 from ice_eval.report.chains import chain_difference_table, cot_tables
 from ice_eval.report.citations import carried_difference_table, citation_tables
 from ice_eval.report.colours import verdict_of, word_of, word_of_line
@@ -47,13 +49,15 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     return [names[folder.path.resolve()] for folder in folders]
 
 
-def tables(summaries: Sequence[Summary], *, simultaneous: bool = False) -> list[Table]:
+def tables(
+    summaries: Sequence[Summary], *, simultaneous: bool = False, columns: TableColumns | None = None
+) -> list[Table]:
     """Return all tables of some runs that have a row; those of chains and cited answers come first.
 
-    `simultaneous` says that the summaries hold simultaneous intervals.
+    `simultaneous` says that the summaries hold simultaneous intervals. `columns` are those of `summary_table`.
     """
     of_explanations = (
-        summary_table(summaries, simultaneous=simultaneous),
+        summary_table(summaries, simultaneous=simultaneous, columns=columns),
         ranking_table(summaries),
         pairs_table(summaries),
         agreement_table(summaries),
@@ -87,17 +91,13 @@ def _sides(line: RobustnessLine) -> str | None:
 
 _SIMULTANEOUS = "95 % CI (simultaneous)"
 _UNTIED = Column("win_rate_untied", "of untied (at most)", "text", get=_untied)
-_PAPER = (
-    Column("effect_size_median", "median d", "effect"),
-    Column("effect_size_random", "d of a random set", "effect"),
-)
+_NAMING = naming("model", "task", "attribution", "null", "operator", "direction", "k", "n")
 _SUMMARY = (
-    *naming("model", "task", "attribution", "null", "operator", "direction", "k", "n"),
+    *_NAMING,
     Column("win_rate", "win rate", "percent", word=word_of_line),
     *(Column(each.name, *each.metadata["column"]) for each in fields(Measures) if "column" in each.metadata),
     _UNTIED,
     Column("rank_effect", "effect", "text", get=_effect),
-    *_PAPER,
     # A single example tests nothing about a mean: its value of 1 would read like a result.
     Column("p_value", "p", "p-value", get=lambda line: line.p_value if line.n > 1 else None),
     Column("p_adjusted", "p adj.", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None),
@@ -105,23 +105,57 @@ _SUMMARY = (
 )
 
 
-def summary_table(summaries: Sequence[Summary], *, simultaneous: bool = False) -> Table:
-    """Return win rate, interval, effect, p-value and verdict of every configuration.
+def _paper_columns(lines: Sequence[SummaryLine]) -> tuple[Column, ...]:
+    """Return the columns of the paper; p-values only where they are adjusted as there."""
+    of_kept = all(line.direction == "sufficiency" for line in lines)
+    by_fdr = all(protocol_of(line.flags).fdr is not None for line in lines if line.n)
+    adjusted = Column("p_adjusted", "p (BH)", "p-value", get=lambda line: line.p_adjusted if line.n > 1 else None)
+    return (
+        *_NAMING,
+        Column("win_rate", "WR", "percent", word=_paper_colour),
+        Column("win_rate_ci", "95 % CI", "percent interval"),
+        Column("nsr_mean", "NSR (Suf.)" if of_kept else "NSR"),
+        Column("significant_rate", "sig. rate", "percent"),
+        Column("effect_size_median", "d_null", "effect"),
+        *((adjusted,) if by_fdr else ()),
+        Column("taxonomy", "word (estimate)", "text", get=_paper_word, word=_paper_colour),
+    )
+
+
+def _paper_colour(line: SummaryLine) -> str | None:
+    return None if line.attribution == CONTROL else line.taxonomy
+
+
+def _paper_word(line: SummaryLine) -> str | None:
+    return "control" if line.attribution == CONTROL else line.taxonomy
+
+
+def in_paper_columns(summaries: Sequence[Summary], asked: TableColumns | None = None) -> bool:
+    """Return True if configurations are shown in the columns of the paper: as asked, or else by their protocols."""
+    lines = [line for summary in summaries for line in summary.configurations if line.n]
+    own = {protocol_of(line.flags).columns for line in lines}
+    return asked == "paper" or (asked is None and own == {"paper"})
+
+
+def summary_table(
+    summaries: Sequence[Summary], *, simultaneous: bool = False, columns: TableColumns | None = None
+) -> Table:
+    """Return the numbers and the word of every configuration, in our columns or those of the paper.
 
     Columns with one value in all rows (a single model or task, the usual null, k or direction) are omitted. P-values
     are adjusted over all rows of the table. The highest win rate is marked among rows that differ in their attribution
-    alone. The header of the intervals says if they are simultaneous.
+    alone. The header of the intervals says if they are simultaneous. By default the protocols of the runs choose the
+    columns.
     """
     runs, lines = _numbered(summaries, [summary.configurations for summary in adjusted_jointly(summaries)])
     of_steps = bool(summaries) and all(summary.chains is not None for summary in summaries)
     title = "Faithfulness of the explanations of steps" if of_steps else "Faithfulness"
-    flags = {flag for line in lines for flag in line.flags}
-    hidden = {_UNTIED} if "ties" not in flags else set()
-    hidden |= set(_PAPER) if flags.isdisjoint(("protocol_paper", "protocol_released")) else set()
-    columns = [each for each in _SUMMARY if each not in hidden]
+    paper = in_paper_columns(summaries, columns)
+    hidden = {_UNTIED} if all("ties" not in line.flags for line in lines) else set()
+    shown = _paper_columns(lines) if paper else [each for each in _SUMMARY if each not in hidden]
     if simultaneous:
-        columns = [replace(each, header=_SIMULTANEOUS) if each.field == "win_rate_ci" else each for each in columns]
-    return table_of(title, lines, columns, runs=runs, best=("win rate", _highest(runs, lines)))
+        shown = [replace(each, header=_SIMULTANEOUS) if each.field == "win_rate_ci" else each for each in shown]
+    return table_of(title, lines, shown, runs=runs, best=("WR" if paper else "win rate", _highest(runs, lines)))
 
 
 def agreement_table(summaries: Sequence[Summary]) -> Table:

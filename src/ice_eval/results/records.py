@@ -327,7 +327,7 @@ class Measures(Record):
     p_value: float | None = None
     """Two-sided test of a mean win rate of one half."""
     p_adjusted: float | None = None
-    """Adjusted over the configurations of the run, by the step-down minimum of p-values."""
+    """Adjusted over the configurations of the run: by the step-down minimum of p-values, or as the protocol says."""
     effect: float | None = None
     """Mean gain in probability of the rationale over its null."""
     effect_size: float | None = None
@@ -340,6 +340,8 @@ class Measures(Record):
     """Number of examples whose null has no spread."""
     nsr: float | None = None
     """Sum of (s_r - s_0) over sum of (s_x - s_0)."""
+    nsr_mean: float | None = None
+    """Mean over examples with a signal; of rationales that are kept, the paper's `Suf.`."""
     nsr_median: float | None = None
     significant_rate: float | None = None
     """Share of examples that Benjamini-Hochberg rejects at 0.10, upper tail."""
@@ -360,6 +362,7 @@ class Measures(Record):
     taxonomy: Taxonomy | None = None
     """The paper's word for the win rate, whatever its interval."""
     verdict: Verdict | None = None
+    """Word by the interval, or by the win rate alone where the protocol says so."""
     verdict_simultaneous: Verdict | None = None
     """Verdict by the simultaneous interval."""
     verdict_nsr_order: Verdict | None = None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.errors import ConfigError
 from ice_eval.operators import is_removal, pose_of
-from ice_eval.protocols import PROTOCOLS
+from ice_eval.protocols import PROTOCOLS, protocol_of
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains
@@ -207,7 +207,10 @@ class _Inferences:
         joint = stats.step_down(list(tests.values()), keys, rng=rng_for(self._config.seed, "step-down"))
         single = {cell: stats.MeanTest.of(test.statistic, test.null[:DRAWS]) for cell, test in tests.items()}
         p_values = {cell: max(test.p_value, self._least_p(cell)) for cell, test in single.items()}
-        raised = map(max, p_values.values(), joint.p_values)
+        if self._protocol.fdr is not None:
+            raised = stats.adjusted_fdr(np.array(list(p_values.values()))).tolist()
+        else:
+            raised = list(map(max, p_values.values(), joint.p_values))
         return p_values, dict(zip(p_values, raised, strict=True)), joint.alpha
 
     def _least_p(self, cell: Configuration) -> float:
@@ -236,9 +239,15 @@ class _Inferences:
             simultaneous,
             self._p_values[cell],
             self._adjusted[cell],
-            stats.verdict(fair[0], tie_rate=ties),
-            stats.verdict(fair[1], tie_rate=ties),
+            self._verdict(rates, fair[0], ties),
+            self._verdict(rates, fair[1], ties),
         )
+
+    def _verdict(self, rates: NDArray[np.float64], interval: stats.Interval, tie_rate: float) -> stats.Verdict:
+        """Return the word of these win rates, by their interval where ties are fair, or by their mean as counted."""
+        if self._protocol.words == "point":
+            return stats.point_verdict(float(rates.mean()), interval)
+        return stats.verdict(interval, tie_rate=tie_rate)
 
     def in_nsr_order(self, cell: Configuration) -> tuple[float, stats.Verdict]:
         """Return win rate and verdict if sets were ranked by NSR: the mirror image where the signal is negative."""
@@ -247,12 +256,13 @@ class _Inferences:
         if not self._protocol.by_clipped_nsr:  # they are in this order already
             rates = np.where(used.column("signal") < 0, 1 - rates - 2 * lost, rates)  # a tie is lost in either order
         ties = float(used.column("tie_rate").mean())
-        return float(rates.mean()), stats.verdict(self._interval(rates + lost, groups_of(used)), tie_rate=ties)
+        return float(rates.mean()), self._verdict(rates, self._interval(rates + lost, groups_of(used)), ties)
 
     def _lost_ties(self, used: Outcomes) -> NDArray[np.float64]:
         """Return how far below one half chance lies in each example, because its protocol counts ties as lost.
 
-        Words are about a fair count. By the count of the protocol a random explanation would be anti-faithful.
+        Words by an interval are about a fair count: by the count of the protocol a random explanation would be
+        anti-faithful.
         """
         ties = used.column("tie_rate")
         return ties / 2 if self._protocol.strict else np.zeros(len(ties))
@@ -306,11 +316,15 @@ def _line(
 
 
 def adjusted_jointly(summaries: Sequence[Summary]) -> list[Summary]:
-    """Return the summaries of several runs, with p-values adjusted over all of them together, by Holm."""
+    """Return the summaries of several runs, with p-values adjusted over all of them together.
+
+    By Holm, or by Benjamini-Hochberg where the protocols of all runs say so.
+    """
     if len(summaries) < 2:  # the adjustment of a single run knows what its configurations have in common
         return list(summaries)
     lines = [line for summary in summaries for line in summary.configurations]
-    adjusted = stats.adjusted_known([line.p_value for line in lines])
+    fdr = all(protocol_of(line.flags).fdr is not None for line in lines if line.p_value is not None)
+    adjusted = stats.adjusted_known([line.p_value for line in lines], fdr=fdr)
     together = iter([replace(line, p_adjusted=value) for line, value in zip(lines, adjusted, strict=True)])
     return [
         replace(summary, configurations=tuple(itertools.islice(together, len(summary.configurations))))
@@ -392,7 +406,8 @@ def _measures(
         effect_size_random=_median(used.known("effect_size_random")),
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
-        nsr_median=_median(used.known("nsr")),
+        nsr_mean=float(np.mean(known)) if (known := used.known("nsr")).size else None,
+        nsr_median=_median(known),
         **_of_single_examples(used, config),
         weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((used.column("signal") < 0).mean()),

@@ -18,7 +18,7 @@ from ice_eval.stats.agreement import (
     sides_differ,
 )
 from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
-from ice_eval.stats.fdr import adjusted, adjusted_known, nonnull_share, significant, significant_rate
+from ice_eval.stats.fdr import adjusted, adjusted_fdr, adjusted_known, nonnull_share, significant, significant_rate
 from ice_eval.stats.fills import FillNoise, effect_sizes_by_fill, fill_noise, member_win_rates_by_fill
 from ice_eval.stats.intervals import (
     Difference,
@@ -89,6 +89,7 @@ from ice_eval.stats.sequential import STOP_AFTER, compare_all_sequentially, comp
 from ice_eval.stats.verdict import (
     ANTI_FAITHFUL,
     FAITHFUL,
+    NEAR_RANDOM,
     NOT_DISTINGUISHABLE,
     POSITIVE,
     RANDOM,
@@ -102,6 +103,7 @@ from ice_eval.stats.verdict import (
     Word,
     excludes_chance,
     is_settled,
+    point_verdict,
     reaches,
     taxonomy,
     verdict,
@@ -109,18 +111,19 @@ from ice_eval.stats.verdict import (
 
 __all__ = [
     "ANTI_FAITHFUL", "CHANCE", "Capacity", "Comparison", "Comparisons", "Correlation", "Crossing", "Difference",
-    "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "KNOWN", "Matrix", "MeanTest", "NEEDED",
-    "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONED_ANEW", "REASONING", "REFERENCE_SHARE",
-    "REPRODUCES", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread",
-    "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word",
-    "adjusted", "adjusted_capacity", "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling",
-    "cheapest_fills", "cheapest_m", "compare", "compare_all", "compare_all_sequentially", "compare_sequentially",
-    "correlate", "correlation_pvalue", "detectable", "detectable_correlation", "detectable_win_rate",
-    "difference_limits", "effect_size", "effect_sizes", "effect_sizes_by_fill", "effective_number",
-    "excludes_chance", "fill_noise", "is_settled", "kappa", "lower_pvalue", "m_for_width", "mean_interval",
-    "mean_pvalue", "mean_test", "mean_tests", "member_win_rates", "member_win_rates_by_fill", "n_for_detectable",
-    "n_for_width", "noise_beyond_repeats", "nonnull_share", "null_means", "paired_difference",
-    "percentile_interval", "reaches", "reasoning_verdict", "reasoning_word", "reliability", "resampled_means",
-    "robustness", "sides_differ", "significant", "significant_rate", "spread_of", "standard_error", "step_down",
-    "step_reasoning_capacity", "taxonomy", "unbounded_interval", "unpaired_difference", "upper_pvalue", "verdict",
+    "FAITHFUL", "Families", "FillNoise", "GENUINE", "Groups", "Interval", "KNOWN", "Matrix", "MeanTest", "NEAR_RANDOM",
+    "NEEDED", "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONED_ANEW", "REASONING",
+    "REFERENCE_SHARE", "REPRODUCES", "Reasoning", "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side",
+    "Spread", "TAXONOMY", "Taxonomy", "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word",
+    "adjusted", "adjusted_capacity", "adjusted_fdr", "adjusted_known", "agreement", "all_member_win_rates", "capacity",
+    "ceiling", "cheapest_fills", "cheapest_m", "compare", "compare_all", "compare_all_sequentially",
+    "compare_sequentially", "correlate", "correlation_pvalue", "detectable", "detectable_correlation",
+    "detectable_win_rate", "difference_limits", "effect_size", "effect_sizes", "effect_sizes_by_fill",
+    "effective_number", "excludes_chance", "fill_noise", "is_settled", "kappa", "lower_pvalue", "m_for_width",
+    "mean_interval", "mean_pvalue", "mean_test", "mean_tests", "member_win_rates", "member_win_rates_by_fill",
+    "n_for_detectable", "n_for_width", "noise_beyond_repeats", "nonnull_share", "null_means", "paired_difference",
+    "percentile_interval", "point_verdict", "reaches", "reasoning_verdict", "reasoning_word", "reliability",
+    "resampled_means", "robustness", "sides_differ", "significant", "significant_rate", "spread_of", "standard_error",
+    "step_down", "step_reasoning_capacity", "taxonomy", "unbounded_interval", "unpaired_difference", "upper_pvalue",
+    "verdict",
 ]  # fmt: skip

@@ -39,7 +39,7 @@ def significant(p_values: Values, *, alpha: float = 0.10) -> Mask:
     if not 0 < alpha < 1:
         raise DataError(f"a false-discovery rate lies between 0 and 1, got {alpha}; 0.10 is usual")
     # p-values of a permutation test are on a grid that can meet alpha exactly.
-    return np.asarray(false_discovery_control(_checked(p_values)) <= alpha * (1 + ROUND_OFF))
+    return np.asarray(adjusted_fdr(p_values) <= alpha * (1 + ROUND_OFF))
 
 
 def adjusted(p_values: Values) -> Values:
@@ -56,10 +56,19 @@ def adjusted(p_values: Values) -> Values:
     return result
 
 
-def adjusted_known(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return `adjusted` p-values; a None is not counted and remains None."""
-    known = [value for value in p_values if value is not None]
-    found = iter(adjusted(np.array(known)).tolist() if known else ())
+def adjusted_fdr(p_values: Values) -> Values:
+    """Return p-values of several tests, adjusted for their number by Benjamini & Hochberg (1995).
+
+    An adjusted value of at most `alpha` is a rejection, and of all rejections a share of at most `alpha` is expected to
+    be false, if the tests are independent or positively dependent.
+    """
+    return np.asarray(false_discovery_control(_checked(p_values)), dtype=np.float64)
+
+
+def adjusted_known(p_values: Sequence[float | None], *, fdr: bool = False) -> list[float | None]:
+    """Return p-values by `adjusted` or, with `fdr`, by `adjusted_fdr`; a None is not counted and remains None."""
+    known, adjust = [value for value in p_values if value is not None], adjusted_fdr if fdr else adjusted
+    found = iter(adjust(np.array(known)).tolist() if known else ())
     return [None if value is None else next(found) for value in p_values]
 
 

@@ -1,4 +1,4 @@
-"""Words for a mean win rate. `verdict` is the only rule: every word follows from the printed interval."""
+"""Words for a mean win rate: `verdict`, by the printed interval, and `point_verdict`, by the win rate alone."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -16,14 +16,15 @@ Word = Literal[
     "undecidable",
     "not distinguishable from random",
     "random within ±5 pp",
+    "near-random",
     "anti-faithful",
     "better than random",
     "weakly faithful",
     "faithful",
 ]
 WORDS: tuple[Word, ...] = get_args(Word)
-UNDECIDABLE, NOT_DISTINGUISHABLE, RANDOM, ANTI_FAITHFUL, BETTER = WORDS[:5]
-POSITIVE: tuple[Word, ...] = WORDS[4:]
+UNDECIDABLE, NOT_DISTINGUISHABLE, RANDOM, NEAR_RANDOM, ANTI_FAITHFUL, BETTER = WORDS[:6]
+POSITIVE: tuple[Word, ...] = WORDS[5:]
 """Words for explanations that beat random sets, from weakest to strongest."""
 
 WEAKLY_FAITHFUL = 0.55
@@ -38,7 +39,7 @@ UNDECIDABLE_TIES = 2 * (1 - FAITHFUL)
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """The word that the interval of a mean win rate supports."""
+    """The word for a mean win rate: the one that its interval supports, or, by some protocols, that of the estimate."""
 
     word: Word
     excludes_chance: bool = False
@@ -76,6 +77,11 @@ def verdict(interval: Interval, *, tie_rate: float = 0.0) -> Verdict:
     elif outside:
         word = BETTER
     return Verdict(word=word, excludes_chance=outside)
+
+
+def point_verdict(win_rate: float, interval: Interval) -> Verdict:
+    """Return the paper's word for a win rate, whatever its interval and its ties."""
+    return Verdict(word=taxonomy(win_rate), excludes_chance=excludes_chance(interval))
 
 
 def is_settled(interval: Interval, *, tie_rate: float = 0.0) -> bool:
