@@ -1,19 +1,23 @@
-"""`--scope prompt`, `--protocol paper` and `--protocol released`, on models whose answers are known."""
+"""`--scope prompt` and the protocols of the paper, its package and its scripts, on models whose answers are known."""
 
 import json
+from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
 from tests.rows import ledger_rows, name_of
 
 import ice_eval as ice
-from ice_eval.protocols import PROTOCOLS
+from ice_eval.protocols import PROTOCOLS, ProtocolName
 from ice_eval.rationales import independent_sets, units_of
 from ice_eval.records import Kind
 from ice_eval.results.ledger import clipped_nsr
-from ice_eval.results.summary import adjusted_jointly
+from ice_eval.results.summary import adjusted_jointly, dropped
 from ice_eval.results.view import shown_text
+from ice_eval.settings import RunConfig, run_config
 from ice_eval.stats import adjusted_known, percentile_interval, resampled_means, taxonomy, verdict
+from ice_eval.tasks import HubData, read_as, tasks
 
 TEXTS = ["a good warm film", "a bad cold slow film", "good food and good wine", "we waited and it was bad"]
 
@@ -229,7 +233,7 @@ def test_the_manifest_names_the_protocol_and_rescore_follows_it(evaluate, tmp_pa
     assert "The choices of the paper&#39;s released package" in page
     run.rescore()
     assert json.loads((run.path / "summary.json").read_text()) == before
-    assert set(PROTOCOLS) == {"default", "paper", "released"}
+    assert set(PROTOCOLS) == {"default", "paper", "released", "authors"} == set(get_args(ProtocolName))
 
 
 def test_a_folder_of_another_protocol_is_not_continued(evaluate, tmp_path):
@@ -261,3 +265,93 @@ def test_the_released_package_has_an_empty_input_for_each_operator(toy, evaluate
     assert {word.lower() for word in found["infill"].split()} <= words
     assert len({row.input_ids for row in rows(run, "empty", operator="infill")}) == 1  # the same for all examples
     assert run.folder.manifest().cost.rows == len(ledger_rows(run.folder, 0))
+
+
+# ------------------------------------------------------------------------------------------ the scripts of the authors
+
+
+def test_the_authors_choices_depend_on_the_task():
+    config = run_config({"protocol": "authors"}, task="sst2/minimal", language="en")
+    assert (config.scope, config.fills, config.n_fills, config.sign) == ("prompt", "own", 1, "support")
+    assert (config.order, config.max_characters, config.min_confidence) == ("stored", 400, 0.4)
+    assert run_config({"protocol": "authors"}, task="imdb/rating", language="en").max_characters == 500
+    assert config.attributions == RunConfig().attributions
+    french = run_config({"protocol": "authors"}, task="french", language="fr")
+    assert french.attributions == ("attention:layer=-1", "gradient:norm=l1", "random")
+    asked = run_config({"protocol": "authors", "attributions": "attention", "max_characters": 80}, language="fr")
+    assert (asked.attributions, asked.max_characters) == (("attention",), 80)
+    assert not config.choices.by_clipped_nsr and config.choices.strict and config.choices.percentile
+    chain = run_config({"protocol": "authors"}, "chain")
+    assert (chain.order, chain.max_characters, chain.min_confidence) == (None, None, None)
+
+
+@pytest.mark.parametrize("protocol", ["default", "paper", "released"])
+def test_no_other_protocol_cuts_or_filters(protocol):
+    config = run_config({"protocol": protocol}, task="imdb", language="fr")
+    assert (config.order, config.max_characters, config.min_confidence) == (None, None, None)
+    assert config.attributions == RunConfig().attributions
+
+
+def test_a_run_of_the_authors_protocol_cuts_texts_and_explains_the_whole_prompt(toy, sentiment_task, tmp_path):
+    texts = ["good " * 120, "a bad cold slow film", "we waited there"]
+    task = sentiment_task(texts, ["positive", "negative", "negative"])
+    run = ice.evaluate(toy, task, operators=["delete"], m=5, protocol="authors", out=tmp_path / "run")
+    first, second, _ = run.folder.inputs(0)
+    assert (first.fields["text"], second.fields["text"]) == (texts[0][:400], texts[1])
+    assert "whole prompt" in first.fields
+    assert {"protocol_authors", "scope_prompt"} <= set(run.folder.summary().configurations[0].flags)
+    identity = run.folder.manifest().identity
+    assert (identity["order"], identity["max_characters"], identity["min_confidence"]) == ("stored", 400, 0.4)
+    assert "d_null" in run.report().read_text()
+
+
+def test_examples_below_the_smallest_confidence_are_skipped_with_a_reason_and_counted(evaluate):
+    every = {line.example_id: line.score_full for line in evaluate().folder.examples()}
+    low, *others = sorted(set(every.values()))
+    run = evaluate(min_confidence=(low + others[0]) / 2)
+    reason = f"the model's confidence in the explained label is below {(low + others[0]) / 2:g}"
+    left_out = {row.example_id for row in run.folder.inputs(0) if row.skip_reason is not None}
+    assert left_out == {name for name, value in every.items() if value == low} and left_out
+    for line in run.folder.summary().configurations:
+        assert line.skipped == {reason: len(left_out)} and line.n == len(every) - len(left_out)
+    assert dropped(run.folder.summary()).n == 0, "nothing failed"
+    assert not any(row.key.example_id in left_out and row.key.kind == Kind.RANDOM for row in ledger_rows(run.folder, 0))
+    with pytest.raises(ice.ConfigError, match=r"min-confidence = 1.5: a share between 0 and 1"):
+        evaluate(min_confidence=1.5)
+
+
+def test_texts_are_cut_with_what_people_marked_in_them():
+    rows = [{"text": "a good film and a warm one", "rationale": [[2, 6], [7, 14], [18, 22]]}]
+    data = ice.Records([{**row, "topic": "cinema of the world"} for row in rows])
+    words = {"a": " a", "b": " b"}
+    task = ice.Task(data=data, prompt="{text}\nTopic: {topic}", label_words=words, explain=("text",))
+    [example] = read_as(task, order=None, max_characters=11).examples()
+    assert example.fields == {"text": "a good film", "topic": "cinema of the world"}, "what is not explained stays"
+    assert [example.fields["text"][span.start : span.end] for span in example.human] == ["good", "film"]
+    assert read_as(task, order=None, max_characters=None).examples() == task.examples()
+
+
+def test_what_defines_the_rows_defines_the_run(evaluate, tmp_path):
+    plain = evaluate(out=tmp_path / "run").folder.manifest().identity
+    assert not {"order", "max_characters", "min_confidence"} & set(plain), "runs of before keep their identity"
+    with pytest.raises(ice.ConfigError, match="max_characters is None there and 8 here"):
+        evaluate(out=tmp_path / "run", max_characters=8)
+    with pytest.raises(ice.ConfigError, match="min_confidence is None there and 0.6 here"):
+        evaluate(out=tmp_path / "run", min_confidence=0.6)
+    assert evaluate(max_characters=8).folder.inputs(0)[0].fields["text"] == TEXTS[0][:8]
+
+
+def test_a_text_that_a_model_wrote_has_no_confidence_of_a_label(toy):
+    task = ice.Task(
+        data=ice.Records([{"text": "a good film", "answer": "yes"}]), prompt="{text}", target_text="{answer}"
+    )
+    with pytest.raises(ice.ConfigError, match="--min-confidence are about labels"):
+        ice.evaluate(toy, task, min_confidence=0.4, attributions=["random"], operators=["delete"], m=2)
+
+
+def test_rows_of_the_hub_are_read_as_they_are_stored():
+    data = HubData("somebody/reviews")
+    task = replace(tasks.get("sst2")(), data=data)
+    assert read_as(task, order="stored", max_characters=None).data.shuffle_seed is None
+    assert read_as(task, order="shuffled", max_characters=None).data == data
+    assert read_as(task, order=None, max_characters=None) == task

@@ -1,21 +1,23 @@
-"""Protocols of a run: our choices, those of the paper's text, or those of the package released with it."""
+"""Protocols of a run: our choices, those of the paper's text, of the package released with it, or of its scripts."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ice_eval.choices import FillMode as FillMode
+from ice_eval.choices import Order, Scope, TableColumns
 from ice_eval.choices import ProtocolName as ProtocolName
-from ice_eval.choices import Scope, TableColumns
 from ice_eval.choices import Sign as Sign
 
 _FLAG = "protocol_"
 """Beginning of the flag that names the protocol of a run; the default one has none."""
+_ENGLISH = ("en", "und")
+_OTHER_TASK = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protocol:
-    """Choices on which the paper, its package and we differ; the defaults are ours."""
+    """Choices on which the paper, its package, its scripts and we differ; the defaults are ours."""
 
     scope: Scope = "content"
     """Tokens that may be removed: those of the explained fields, or of the template too."""
@@ -25,6 +27,14 @@ class Protocol:
     """Number of fills that the random sets of a null are distributed over."""
     sign: Sign = "support"
     """Ranking by signed attributions: support of the explained label, or magnitude."""
+    order: Order | None = None
+    """Rows of a hub data set: shuffled with its seed, or as they are stored."""
+    max_characters: Mapping[str, int] = field(default_factory=dict)
+    """Most characters of an explained text, by task; the empty name is any other task."""
+    min_confidence: float | None = None
+    """Smallest probability of the explained label on the full text; examples below it are skipped."""
+    other_languages: tuple[str, ...] = ()
+    """Default attributions of tasks in other languages than English."""
     own_null: bool = False
     """True if every attribution draws its own random sets; they may repeat, and may equal the rationale."""
     label_words_only: bool = False
@@ -45,6 +55,15 @@ class Protocol:
     columns: TableColumns = "default"
     """Columns of tables of configurations, where none are asked for."""
 
+    def defaults(self, task: str = "", language: str = "und") -> dict[str, Any]:
+        """Return the settings that the protocol chooses for a task, by name."""
+        characters = self.max_characters.get(task.partition("/")[0], self.max_characters.get(_OTHER_TASK))
+        chosen = {name: getattr(self, name) for name in ("scope", "fills", "n_fills", "sign", "order")}
+        chosen |= {"max_characters": characters, "min_confidence": self.min_confidence}
+        if self.other_languages and language.partition("-")[0] not in _ENGLISH:
+            chosen["attributions"] = self.other_languages
+        return chosen
+
 
 _OF_THE_PAPER: dict[str, Any] = {
     "fills": "own", "n_fills": 1, "strict": True, "percentile": True,
@@ -61,6 +80,14 @@ PROTOCOLS: dict[str, Protocol] = {
         label_words_only=True,
         by_clipped_nsr=True,
         own_empty=True,
+    ),
+    "authors": Protocol(
+        **_OF_THE_PAPER,
+        scope="prompt",
+        order="stored",
+        max_characters={"imdb": 500, _OTHER_TASK: 400},
+        min_confidence=0.4,
+        other_languages=("attention:layer=-1", "gradient:norm=l1", "random"),
     ),
 }
 """Name in `--protocol` -> protocol."""

@@ -23,6 +23,7 @@ from ice_eval.choices import (
     FillMode,
     Hint,
     LabelScoring,
+    Order,
     Pose,
     ProtocolName,
     Scope,
@@ -72,6 +73,8 @@ class Setting:
     everyday: bool = False
     """True if the short help shows it."""
     role: Role = "rows"
+    optional: bool = False
+    """True if the identity of a run does not name the setting where it is None."""
     subjects: tuple[SubjectName, ...] = ("text",)
 
     @property
@@ -165,11 +168,25 @@ class RunFields:
         "none", metavar="WORD",
         help="contextual divides the label prior of the empty input out of every score; or none.",
     )  # fmt: skip
+    order: Order | None = setting(
+        None, depends=True, optional=True, metavar="WORD",
+        help="Rows of a hub data set: shuffled with its seed (by default), or as they are stored.",
+    )  # fmt: skip
+    max_characters: int | None = setting(
+        None, depends=True, optional=True, kind="count",
+        help="Cut every explained text to its first characters.",
+    )  # fmt: skip
+    min_confidence: float | None = setting(
+        None, depends=True, optional=True, kind="number", metavar="SHARE",
+        help="Skip examples whose explained label has a lower probability on the full text.",
+    )  # fmt: skip
     eraser: bool = setting(
         False, role="adds", help="Score the rows of ERASER's measures too; `ice measures` prints them."
     )
     protocol: ProtocolName = setting(
-        "default", metavar="WORD", help="Whose choices to follow: default, paper, or released (the paper's package)."
+        "default",
+        metavar="WORD",
+        help="Whose choices to follow: default, paper, released (the paper's package) or authors (its scripts).",
     )
 
 
@@ -468,10 +485,13 @@ def chain_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "temperature": temperature}
 
 
-def run_config(values: Mapping[str, Any], subject: SubjectName = "text") -> RunConfig:
+def run_config(
+    values: Mapping[str, Any], subject: SubjectName = "text", *, task: str = "", language: str = "und"
+) -> RunConfig:
     """Check user values and return a configuration; unknown keys are ignored, None is the default.
 
-    A single name or share becomes a list of one. For chains of thought, arrangements are among the operators.
+    A single name or share becomes a list of one. For chains of thought, arrangements are among the operators. The
+    choices of a protocol depend on the name and the language of the task.
 
     Raises:
         ConfigError: A value is invalid, or two conflict.
@@ -483,8 +503,9 @@ def run_config(values: Mapping[str, Any], subject: SubjectName = "text") -> RunC
         if each.kind in _NORMAL:
             given[each.name] = _NORMAL[each.kind](each.name, given[each.name])
         _check_words(each, given[each.name], _UNITS[subject] if each.name == "unit" else ())
-    protocol = PROTOCOLS[given.get("protocol", "default")]
-    of_protocol = {name: getattr(protocol, name) for name in ("scope", "fills", "n_fills", "sign")}
+    of_protocol = PROTOCOLS[given.get("protocol", "default")].defaults(task, language)
+    if subject != "text":
+        of_protocol = {name: of_protocol[name] for name in ("scope", "fills", "n_fills", "sign")}
     m = SEQUENTIAL_M if given.get("adaptive") == "examples" else DEFAULT_M
     config = RunConfig(**{**of_protocol, "m": m, **usual, **given})
     _check_together(config)
@@ -521,7 +542,14 @@ def _count(name: str, value: Any) -> int:
     return found
 
 
-_NORMAL: Mapping[Kind, Any] = {"names": _several, "shares": _shares, "count": _count}
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as exc:
+        raise ConfigError(f"{name} = {value!r}: a number is expected.") from exc
+
+
+_NORMAL: Mapping[Kind, Any] = {"names": _several, "shares": _shares, "count": _count, "number": _number}
 
 
 def _words_in(kind: Any) -> tuple[str, ...]:
@@ -563,6 +591,8 @@ def _check_together(config: RunConfig) -> None:
             f"m = {config.m}: with adaptive 'examples' m is the most sets that an example may take, at least "
             f"{SEQUENTIAL_M}; most examples take far fewer."
         )
+    if config.min_confidence is not None and not 0 <= config.min_confidence < 1:
+        raise ConfigError(f"min-confidence = {config.min_confidence:g}: a share between 0 and 1 is expected, as 0.4.")
     if config.choices.own_null and (config.nulls != ("size",) or config.adaptive is not None):
         raise ConfigError(
             f"the protocol '{config.protocol}' draws random sets of its own: neither another null nor adaptive goes "

@@ -24,6 +24,25 @@ def test_at_the_text_itself_the_log_odds_are_those_of_the_scores(tiny, reviews, 
         np.testing.assert_allclose(text.log_odds(text.embedding[None].repeat(2, axis=0)), expected[0], atol=2e-4)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "bert"])
+def test_the_norm_of_the_gradient_may_be_the_sum_of_its_absolute_values(tiny, reviews, explained, family):
+    model = tiny(family)
+    item, labels = encode(model.codec, reviews, reviews.examples()[0]), model.labels(reviews)
+    text = model.embedded(item, 1, labels)
+    [gradient] = text.gradients(text.embedding[None])
+    for name, expected in (
+        ("gradient:norm=l1", np.abs(gradient).sum(axis=1)),
+        ("gradient", np.sqrt((gradient**2).sum(axis=1))),
+    ):
+        per_token = np.zeros(len(item.ids))
+        per_token[text.tokens] = expected
+        np.testing.assert_allclose(
+            explained(model, reviews, name)[1][0], item.per_unit(per_token), rtol=2e-4, atol=1e-7
+        )
+    with pytest.raises(ConfigError, match="norm = 'l3' is not l1 or l2"):
+        method_of("gradient:norm=l3")
+
+
 # What the path crosses decides how many steps it takes: a norm without positions jumps near zeros.
 PATHS = {
     "gpt2": "steps=32",

@@ -70,7 +70,7 @@ def test_an_auditor_finds_model_weights_data_and_versions(manifest):
     assert "necessity" in rows["configuration"]
     assert f"numpy {manifest.versions['numpy']}" in rows["versions"]
     assert rows["random sets"] == "m = 5, seed = 0"
-    assert rows["methods"] == "attention(layer=None, head=None), gradient(), random()"
+    assert rows["methods"] == "attention(layer=None, head=None), gradient(norm=l2), random()"
     mine = replace(manifest, attributions={"mine": {"method": "Computed"}})
     assert dict(provenance(mine))["methods"] == "mine = Computed()"
     sequential = replace(manifest, config=replace(manifest.config, adaptive="examples"))

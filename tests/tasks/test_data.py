@@ -312,6 +312,8 @@ def test_a_data_set_is_read_with_our_names_and_shuffled_by_a_fixed_seed(hub_fold
     again = hub_data(hub_folder).load(("text",), LABELS, limit=5)
     assert again == examples[:5]
     assert hub_data(hub_folder, shuffle_seed=1).load(("text",), LABELS) != examples
+    stored = [row["text"] for row in hub_data(hub_folder, shuffle_seed=None).rows()]
+    assert stored == [f"text {number}" for number in range(20)]
 
 
 def test_labels_may_stand_in_another_column_and_rows_with_other_labels_be_left_out(hub_folder):

@@ -27,6 +27,7 @@ from ice_eval.choices import (
     FillMode,
     Hint,
     LabelScoring,
+    Order,
     Pose,
     ProtocolName,
     Scope,
@@ -64,7 +65,7 @@ from ice_eval.subjects.context import CitedAnswer
 from ice_eval.subjects.context.judged import Judge, scoring_claims
 from ice_eval.subjects.context.subject import ANSWERS, CITED, ContextSubject
 from ice_eval.subjects.context.tasks import CitationTask
-from ice_eval.tasks import AnyTask, DataSource, FileData, Task, in_chat, named_task, tasks, with_file
+from ice_eval.tasks import AnyTask, DataSource, FileData, Task, in_chat, named_task, read_as, tasks, with_file
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
 """Also accepted: objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
@@ -105,6 +106,9 @@ def evaluate(
     n_fills: int | None = None,
     label_scoring: LabelScoring | None = None,
     calibration: Calibration = "none",
+    order: Order | None = None,
+    max_characters: int | None = None,
+    min_confidence: float | None = None,
     eraser: bool = False,
     protocol: ProtocolName = "default",
     responses: str | Path | None = None,
@@ -222,7 +226,8 @@ def plan(
     adaptive: Adaptive | None = None, until: Until | None = None, seed: int = 0, unit: Unit | None = None,
     scope: Scope | None = None, target: Target = "predicted", sign: Sign | None = None,
     fills: FillMode | None = None, n_fills: int | None = None,
-    label_scoring: LabelScoring | None = None, calibration: Calibration = "none", eraser: bool = False,
+    label_scoring: LabelScoring | None = None, calibration: Calibration = "none", order: Order | None = None,
+    max_characters: int | None = None, min_confidence: float | None = None, eraser: bool = False,
     protocol: ProtocolName = "default", responses: str | Path | None = None, repeats: int = 3,
     temperature: float | Literal["server"] = 0.0, max_tokens: int = 1024, answer_tokens: int = 128,
     chain_from: ChainFrom = "auto", answer_step: AnswerStep = "drop", poses: Pose | Sequence[Pose] = "user",
@@ -256,7 +261,9 @@ def plan(
         assert isinstance(found.subject, ChainSubject)
         ref = model if isinstance(model, Served) else load_reader(model)
         return found.subject.plan(ref, found.config, found.methods)
-    asked = run_config(given, chosen.subject)
+    asked = _config_of(given, chosen)
+    if isinstance(chosen, Task):
+        chosen = read_as(chosen, order=asked.order, max_characters=asked.max_characters)
     n, limit = asked.n, examples_read(asked.n)
     n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else _n_claims(given)
     shown = reporter or watched(continues=False)
@@ -323,7 +330,7 @@ def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = Non
     Answers that the model has to write first are given as `written`.
     """
     task = _task_of(given)
-    config = run_config(given, task.subject)
+    config = _config_of(given, task)
     refuse_others(given, task.subject, task.name)
     known = given["attributions"] if isinstance(given["attributions"], Mapping) else {}
     for name in (name for name in config.attributions if known.get(name) is None):
@@ -342,9 +349,15 @@ def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = Non
         examples = [] if subject.unwritten else subject.examples[: config.n]
     else:
         assert isinstance(task, Task)
+        task = read_as(task, order=config.order, max_characters=config.max_characters)
         subject, examples = TextSubject(task), task.examples(limit=examples_read(config.n))
     methods = {name: _method(name, known.get(name), examples) for name in config.attributions}
     return _Asked(config, subject, examples, _Methods(methods))
+
+
+def _config_of(given: Mapping[str, Any], task: AnyTask) -> RunConfig:
+    language = task.language if isinstance(task, Task) else "und"
+    return run_config(given, task.subject, task=task.name, language=language)
 
 
 def _task_of(given: Mapping[str, Any]) -> AnyTask:

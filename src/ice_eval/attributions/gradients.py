@@ -1,7 +1,7 @@
 """Gradients of the target's log-odds at the embeddings of tokens: at the text, or on the path from a baseline."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
@@ -15,6 +15,8 @@ from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerUnit, Unit
 
 Baseline = Literal["zero", "pad"]
+Norm = Literal["l1", "l2"]
+_ORDERS: Mapping[Norm, int | None] = {"l1": 1, "l2": None}
 Embeddings = NDArray[np.float64]  # (tokens of units, width)
 Step = tuple[Embeddings, Embeddings]  # the point where the gradient is taken, and the way that it is multiplied with
 
@@ -25,10 +27,12 @@ class Gradient(Attribution):
     """L2 norm of the gradient of the target's log-odds at each token's embedding, summed per unit."""
 
     units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    norm: Norm = "l2"
+    """Norm of the gradient: l2, or l1, the sum of its absolute values."""
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.gradients(batch), strict=True)
-        return [item.per_unit(np.linalg.norm(g.gradient, axis=1)) for item, g in found]
+        return [item.per_unit(np.linalg.norm(g.gradient, ord=_ORDERS[self.norm], axis=1)) for item, g in found]
 
 
 @attribution("input-x-gradient", needs={"gradients"})

@@ -175,7 +175,7 @@ class PlannedRun:
     @property
     def config(self) -> RunConfig:
         """Configuration, defaults included."""
-        return run_config(self.settings)
+        return run_config(self.settings, task=self.task.name, language=self.task.language)
 
     @property
     def head(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from ice_eval.results.agreements import kappas
 from ice_eval.results.json_files import as_json
 from ice_eval.results.summary import adjusted_jointly
 from ice_eval.settings import ADDABLE, RunConfig
-from ice_eval.tasks import Task
+from ice_eval.tasks import Task, read_as
 from ice_eval.words import word_spans
 
 
@@ -188,7 +188,8 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> P
         n = folder.run_folder(run.name).manifest().data.examples
         return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
     try:
-        examples = run.task.examples(limit=config.n)
+        task = read_as(run.task, order=config.order, max_characters=config.max_characters)
+        examples = task.examples(limit=config.n)
     except IceError as exc:
         return PlanLine(**run.head, status="cannot start", problem=str(exc))
     rows = sum(_rows(example, run.task, config) for example in examples)

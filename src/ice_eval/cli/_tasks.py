@@ -108,7 +108,7 @@ def _columns(given: str | Mapping[str, str]) -> Mapping[str, str]:
 def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     """Return the task of a finished run, with missing options from its manifest, or raise ConfigError."""
     from ice_eval.pipeline import lexicon_hash
-    from ice_eval.tasks import in_chat, load_task
+    from ice_eval.tasks import in_chat, load_task, read_as
 
     manifest = run.manifest()
     if manifest.config.subject != "text":
@@ -138,6 +138,8 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
         raise ConfigError(
             f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
         )
+    config = manifest.config
+    chosen = read_as(chosen, order=config.order, max_characters=config.max_characters)
     return in_chat(chosen, bool(identity["chat"]), None if identity["system"] is None else str(identity["system"]))
 
 

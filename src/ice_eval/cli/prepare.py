@@ -116,7 +116,8 @@ def _facts(found: "TaskCheck") -> list[str]:
 
 
 _RELEVANT = (
-    *names_of((*SUBJECT[:-1], *CHAT, *LOADING)), "n", "k", "unit", "scope", "protocol", "label_scoring",
+    *names_of((*SUBJECT[:-1], *CHAT, *LOADING)), "n", "k", "unit", "scope", "order", "max_characters", "protocol",
+    "label_scoring",
 )  # fmt: skip
 """Settings that define the units of an example and the size of rationales."""
 _NAMED = 20
@@ -137,13 +138,15 @@ def validate(
     from ice_eval.attributions import explained
     from ice_eval.models import load_model
     from ice_eval.pipeline import examples_read
-    from ice_eval.tasks import Task, in_chat
+    from ice_eval.tasks import Task, in_chat, read_as
 
     arguments = arguments_of(values)
     if not isinstance(arguments["task"], Task):
         raise ConfigError("`ice validate` is about explanations of texts; a run of another task checks its own.")
-    config = run_config({name: values[name] for name in _RELEVANT if name != "k"})
     task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
+    asked = {name: values[name] for name in _RELEVANT if name != "k"}
+    config = run_config(asked, task=task.name, language=task.language)
+    task = read_as(task, order=config.order, max_characters=config.max_characters)
     examples = task.examples(limit=examples_read(config.n))
     given = explained("file", file, examples)  # a bad file is reported before a model is loaded
     found = check_explanations(

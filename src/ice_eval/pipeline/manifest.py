@@ -26,7 +26,7 @@ from ice_eval.results.records import (
     ServerInfo,
     ServerNames,
 )
-from ice_eval.settings import RUN, RunConfig
+from ice_eval.settings import RUN, SETTINGS, RunConfig
 
 _VERSIONS = ("torch", "transformers", "numpy", "scipy", "tokenizers")
 _COUNTED = ("rows", "forwards", "tokens", "attribution_tokens")
@@ -98,6 +98,7 @@ def identity(
 ) -> dict[str, Any]:
     """Return everything that defines rows: two runs with the same identity score the same inputs."""
     plain = {each.name: getattr(config, each.name) for each in RUN if each.role == "rows"}
+    plain = {name: value for name, value in plain.items() if value is not None or not SETTINGS[name].optional}
     return {
         "model": model["id"],
         "weights": model["fingerprint"],

@@ -117,7 +117,9 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
         queue.ask(references)
         full, empty = _full_and_empty(references, queue.scored(references))
         skipped = [
-            reasons[place] or _skip_reason(engine, item, example, full.get(place), empty.get(place))
+            reasons[place]
+            or _skip_reason(engine, item, example, full.get(place), empty.get(place))
+            or (_unsure(engine, example, full[place], empty[place]) if place in alive else None)
             for place, (item, example) in enumerate(zip(items, examples, strict=True))
         ]
         alive = {place: item for place, item in alive.items() if skipped[place] is None}
@@ -212,6 +214,17 @@ def _skip_reason(
     if engine.targets is not None and item.example_id not in engine.targets:
         return "the run of the deployed model skipped it"
     return None
+
+
+def _unsure(engine: Engine, example: Example, full: LogScores, empty: LogScores) -> str | None:
+    """Return the reason why an example is skipped whose explained label is not probable enough."""
+    least = engine.config.min_confidence
+    if least is None or engine.targets is not None:  # those of a deployed model were chosen by its own confidence
+        return None
+    chances = np.exp(full - np.logaddexp.reduce(full))
+    if chances[_target(engine, example, full, empty)] >= least:
+        return None
+    return f"the model's confidence in the explained label is below {least:g}"
 
 
 def _target(engine: Engine, example: Example, full: LogScores, empty: LogScores) -> int:

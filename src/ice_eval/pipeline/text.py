@@ -30,8 +30,11 @@ class TextSubject(Subject):
     def labels(self, model: Model, config: RunConfig) -> Labels:
         if self.task.target_text is None:
             return model.labels(self.task, scoring=config.label_scoring)
-        if config.scope == "prompt" or config.calibration != "none" or config.eraser:
-            raise ConfigError("--scope prompt, --calibration and --eraser are about labels; leave them out here.")
+        of_labels = config.calibration != "none" or config.eraser or config.min_confidence is not None
+        if config.scope == "prompt" or of_labels:
+            raise ConfigError(
+                "--scope prompt, --calibration, --eraser and --min-confidence are about labels; leave them out here."
+            )
         return model.text_labels("answer")
 
     def described(self, model: Model) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def command(manifest: Manifest) -> str | None:
         "n": config.n,
         "m": most,
     }
-    flags |= {name: value for name, value in _chosen(config).items() if name not in flags}
+    flags |= {name: value for name, value in _chosen(config, manifest.language).items() if name not in flags}
     loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
     if served is not None and served.base_url is not None:
         loaded = {name: getattr(served, name, None) for name in ("base_url", "tokenizer", "extra_body")}
@@ -174,7 +174,7 @@ def command(manifest: Manifest) -> str | None:
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 
 
-def _chosen(config: RunSettings) -> dict[str, object]:
+def _chosen(config: RunSettings, language: str) -> dict[str, object]:
     """Return the settings that differ from their defaults; those that the defaults of others depend on come last."""
 
     def unlike(usual: RunConfig, names: Iterable[str]) -> dict[str, Any]:
@@ -191,7 +191,7 @@ def _chosen(config: RunSettings) -> dict[str, object]:
     first = ("adaptive", "protocol")
     implying = unlike(RunConfig(), first)
     others = [each.name for each in fields(RunConfig) if each.name not in first]
-    return unlike(run_config(implying, config.subject), others) | implying
+    return unlike(run_config(implying, config.subject, task=config.task, language=language), others) | implying
 
 
 def _pair(name: str, value: object) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ FLAGS = {
     "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
     "protocol_paper": "the paper's choices: own fills in every row, ties lost, percentiles, words by the win rate.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
+    "protocol_authors": "the choices of the scripts that the paper names, as far as they are known.",
     "scope_prompt": "words of the prompt's template were removed too, not only those of the text.",
     "sign_abs": "signed attributions rank units by magnitude, whether they speak for the label or against it.",
     "adapted_model": "the model is a copy that was fine-tuned on inputs with units removed, not the deployed one.",

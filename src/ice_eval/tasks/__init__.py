@@ -12,6 +12,7 @@ from ice_eval.tasks._base import (
     Wording,
     adhoc_task,
     in_chat,
+    read_as,
     relabelled,
     task,
     tasks,
@@ -23,5 +24,5 @@ from ice_eval.tasks._file import data_notes, draft, is_task_file, load_task, nam
 __all__ = [
     "FEW_SHOT", "STANDARD", "AnyTask", "ChatTask", "DataSource", "FileData", "HubData", "NoData", "Piece", "Records",
     "Shot", "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
-    "named_task", "numbered_rows", "relabelled", "task", "tasks", "with_file",
+    "named_task", "numbered_rows", "read_as", "relabelled", "task", "tasks", "with_file",
 ]  # fmt: skip

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, TypeVar
 
 from ice_eval._registry import Registry, did_you_mean
-from ice_eval.choices import SubjectName
+from ice_eval.choices import Order, SubjectName
 from ice_eval.errors import ConfigError, DataError, is_broken
-from ice_eval.records import Example
-from ice_eval.tasks._data import DataSource, FileData, with_groups
+from ice_eval.records import Example, Span
+from ice_eval.tasks._data import DataSource, FileData, HubData, with_groups
 
 
 class Piece(NamedTuple):
@@ -128,6 +128,8 @@ class Task(ChatTask):
     """Language of the texts and the prompt, as BCP 47 writes it (`fr`, `zh`); `und`: not given."""
     variants: Mapping[str, Wording] = field(default_factory=dict)
     """Other prompts by name; see `asked`."""
+    max_characters: int | None = field(default=None, compare=False)
+    """Largest number of characters of an explained text; the rest of it is not read."""
     worked: tuple[Shot, ...] = ()
     """Worked examples that become the shots of a few-shot prompt; see `asked`."""
 
@@ -231,13 +233,15 @@ class Task(ChatTask):
         return self.template.fields if self.explain is None else self.explain
 
     def examples(self, limit: int | None = None) -> list[Example]:
-        """Load the first `limit` examples, checked; those that share a text form a group."""
+        """Load the first `limit` examples, checked and cut; those that share a text form a group."""
         known = self.template.fields
         further = () if self._target_field is None or self._target_field in known else (self._target_field,)
         found = self.data.load((*known, *further), self.labels, limit=limit)
         for example in found if self.target_text is not None else ():
             if not (self.continuation(example.fields) or "").strip():
                 raise DataError(f"{self.data.origin}: the text that a model wrote is empty in example '{example.id}'.")
+        if self.max_characters is not None:
+            found = [_cut(example, self.explained, self.max_characters) for example in found]
         return with_groups(found, explained=self.explained, group=self.group)
 
     @property
@@ -298,6 +302,25 @@ def relabelled(task: Task, labels: Sequence[str]) -> Task:
     names = dict(zip(task.labels, labels, strict=True))
     shots = tuple(replace(shot, label=names[shot.label]) for shot in task.shots)
     return replace(task, label_words=label_words_of(task.prompt, labels), shots=shots, variants={}, worked=())
+
+
+def _cut(example: Example, explained: Sequence[str], most: int) -> Example:
+    """Return an example with the beginnings of its explained texts, and what is left of its human rationale."""
+    ends = {name: most if name in explained else len(text) for name, text in example.fields.items()}
+    spans = (Span(each.field, each.start, min(each.end, ends[each.field])) for each in example.human)
+    return replace(
+        example,
+        fields={name: text[: ends[name]] for name, text in example.fields.items()},
+        human=tuple(span for span in spans if span.start < span.end),
+    )
+
+
+def read_as(task: Task, *, order: Order | None, max_characters: int | None) -> Task:
+    """Return a task whose data are read as the settings of a run say; None: as the task says."""
+    data, most = task.data, max_characters or task.max_characters
+    if order == "stored" and isinstance(data, HubData):
+        data = replace(data, shuffle_seed=None)
+    return replace(task, data=data, max_characters=most)
 
 
 def with_file(task: _Task, path: Path) -> _Task:

@@ -164,8 +164,8 @@ class HubData(DataSource):
     """True if rows with other labels than these (neutral texts, for example) are skipped, not refused."""
     quotes: str | None = None
     """Column with passages that people copied from the field `text`: the human rationale."""
-    shuffle_seed: int = 0
-    """Seed of the shuffle of hub data, since some are sorted by label."""
+    shuffle_seed: int | None = 0
+    """Seed of the shuffle of hub data, since some are sorted by label; None: rows are read as they are stored."""
 
     @property
     def origin(self) -> str:
@@ -196,7 +196,7 @@ class HubData(DataSource):
                 "Give the examples as a file instead: --data FILE.jsonl"
             ) from exc
         names = self._names(data.features)
-        for row in data.shuffle(seed=self.shuffle_seed):
+        for row in data if self.shuffle_seed is None else data.shuffle(seed=self.shuffle_seed):
             found = self._row(row, names)
             if not self.only_labels or found["label"] in self.labels.values():
                 yield found
