@@ -11,7 +11,6 @@ from ice_eval.cli._output import print_json, print_line, print_tables, print_tex
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.settings import EXECUTION, LOADING, names_of, values_of
-from ice_eval.table import Column, columns, naming, table_of
 
 if TYPE_CHECKING:
     from ice_eval.reproduce import Cost, Progress
@@ -117,6 +116,8 @@ def _models(given: list[str] | None) -> dict[str, list[str]] | None:
 
 
 def _list(progress: "list[Progress]", *, as_json: bool) -> None:
+    from ice_eval.table import naming, table_of
+
     if as_json:
         print_json({"items": [asdict(each) for each in progress]})
         return
@@ -132,6 +133,8 @@ def _list(progress: "list[Progress]", *, as_json: bool) -> None:
 
 
 def _costs(costs: "list[Cost]", gpu_price: float, *, as_json: bool) -> None:
+    from ice_eval.table import Column, columns, naming, table_of
+
     lines = [
         {**asdict(each), "dollars": None if each.gpu_hours is None else each.gpu_hours * gpu_price} for each in costs
     ]
