@@ -11,7 +11,7 @@ from ice_eval import stats
 from ice_eval.analysis import InfillAudit, audit_infill, eraser_agreement
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
-from ice_eval.analysis.examples import explained
+from ice_eval.analysis.examples import explained, groups_of
 from ice_eval.analysis.grid import GridResults, GridRun
 from ice_eval.analysis.measures import Found
 from ice_eval.analysis.measures.eraser import area
@@ -47,6 +47,7 @@ _ABBREVIATIONS = {"faithful": "F", "weakly faithful": "WF", "near-random": "NR",
 _STYLES = {"yes-no": "yes/no", "true-false-unknown": "T/F/U"}
 """Our names of prompts, and the paper's where they differ."""
 _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
+_ALPHA = 0.05
 _DRAWS = 4
 """Random draws of the paper's rate of contamination."""
 
@@ -324,7 +325,8 @@ def _prompt(run: GridRun, own: Mapping[str, Line]) -> Iterator[Value]:
         attention, gradient = (run.win_rates[own[method].line.configuration] for method in METHODS)
         shared = [each for each in attention if each in gradient]
         both = (np.array([rates[each] for each in shared]) for rates in (gradient, attention))
-        interval = stats.paired_difference(*both).interval if shared else None
+        groups = groups_of([run.inputs[each] for each in shared])
+        interval = stats.paired_difference(*both, groups=groups).interval if shared else None
         found["difference"] = _rate(own["attention"]) - _rate(own["gradient"]), interval
         if known["attention"] is not None and known["gradient"] is not None:
             known["difference"] = known["attention"] - known["gradient"]
@@ -685,7 +687,9 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
     if not agreements:
         yield Finding("The operator decides whether attention passes 55 %", "5 of 28 (18 %)", "–", "no data")
         return
-    rates = {(x.run.name, x.line.operator): _rate(x) for x in lines(sources.grid("english"), methods=("attention",))}
+    found = {(x.run.name, x.line.operator): x for x in lines(sources.grid("english"), methods=("attention",))}
+    rates = {key: _rate(each) for key, each in found.items()}
+    rates_of = {key: each.run.win_rates[each.line.configuration] for key, each in found.items()}
     sides = [[stats.reaches(rates[each.run.name, o], 0.55) for o in OPERATORS] for each in agreements]
     crossed = sum(first != second for first, second in sides)
     sure = sum(each.line.crosses_threshold == "yes" for each in agreements)
@@ -698,13 +702,21 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
         "yes" if sure else "no" if settled else "not settled",
     )
     widest = max(agreements, key=lambda each: abs(each.line.gap or 0.0))
-    gap, limits = 100 * (widest.line.gap or 0.0), widest.line.gap_ci
-    apart = "" if limits is None else f" [{100 * limits[0]:+.1f}, {100 * limits[1]:+.1f}]"
+    first, second = (rates_of[widest.run.name, operator] for operator in widest.line.operators)
+    shared = [each for each in first if each in second]
+    groups = groups_of([widest.run.inputs[each] for each in shared])
+    # The widest of many gaps is wide by chance, too: its interval holds for all of them together.
+    level = 1 - _ALPHA / len(agreements)
+    gap = stats.paired_difference(
+        *(np.array([each_rates[each] for each in shared]) for each_rates in (second, first)), groups=groups, level=level
+    )
+    low, high = gap.interval or (-1.0, 1.0)
+    apart = f"{100 * gap.difference:+.1f} pp [{100 * low:+.1f}, {100 * high:+.1f}]"
     yield Finding(
         "The widest gap between operators is far from 0",
         "43.8 pp",
-        f"{gap:+.1f} pp{apart} ({widest.run.model} on {widest.run.task}, {' − '.join(widest.line.operators)})",
-        "yes" if limits is not None and not limits[0] <= 0 <= limits[1] else "not settled",
+        f"{apart} ({widest.run.model} on {widest.run.task}, {' − '.join(widest.line.operators)})",
+        "yes" if not low <= 0 <= high else "not settled",
     )
 
 
@@ -756,7 +768,9 @@ def _anti_faithful(sources: Sources) -> Iterator[Finding]:
         yield Finding(statement, stated, "–", "no data")
         return
     below = [each for each in found if taxonomy(_rate(each)) == "anti-faithful"]
-    sure = [each for each in below if (ci := each.line.win_rate_ci) is not None and ci.high < 0.5]
+    # One of many intervals excludes one half by chance: the tests are adjusted together.
+    p_values = stats.adjusted(np.array([1.0 if x.line.p_value is None else x.line.p_value for x in found]))
+    sure = [each for each, p in zip(found, p_values, strict=True) if p <= _ALPHA and _rate(each) < 0.5]
     share = _wilson(len(below), len(found))
     ours = f"{len(below)} of {len(found)} ({100 * len(below) / len(found):.0f} % {share}), {len(sure)} for sure"
     settled = all(ci is not None and ci.low >= 0.5 for ci in (each.line.win_rate_ci for each in found))

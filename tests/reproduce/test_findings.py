@@ -1,0 +1,79 @@
+"""Statements of the paper beside the runs of the toy model, counted again from bench.json."""
+
+import json
+
+import numpy as np
+import pytest
+
+from ice_eval import stats
+from ice_eval.reproduce import contents
+from ice_eval.reproduce.contents import Sources
+
+
+@pytest.fixture(scope="module")
+def found(work):
+    return {each.statement: each for each in work.findings()}
+
+
+def rates(work, **where):
+    content = json.loads((work.path / "grids" / "english" / "bench.json").read_text())
+    usual = {"direction": "sufficiency", "null": "size", "k": 0.2, **where}
+    lines = [x for x in content["configurations"] if all(x[name] == value for name, value in usual.items())]
+    return {(x["task"], x["attribution"], x["operator"]): x["win_rate"] for x in lines if x["attribution"] != "random"}
+
+
+def test_every_statement_is_answered_and_written(work, found):
+    assert {each.holds for each in found.values()} <= {"yes", "no", "not settled", "no data"}
+    written = json.loads((work.path / "findings.json").read_text())["findings"]
+    assert {each["statement"] for each in written} == set(found)
+
+
+def test_crossings_are_those_of_the_win_rates(work, found):
+    own = rates(work, attribution="attention")
+    tasks = {task for task, _, _ in own}
+    crossed = sum((own[t, "attention", "delete"] >= 0.55) != (own[t, "attention", "infill"] >= 0.55) for t in tasks)
+    ours = found["The operator decides whether attention passes 55 %"].ours
+    assert ours.startswith(f"{crossed} of {len(tasks)} ({100 * crossed / len(tasks):.0f} %")
+
+
+def test_gaps_and_anti_faithful_configurations_are_counted(work, found):
+    own = rates(work)
+    short = {t for t, _, _ in own} - {"imdb"}
+    higher = sum(own[t, "attention", "delete"] > own[t, "attention", "infill"] for t in short)
+    assert found["Deletion exceeds infill on short texts"].ours.startswith(f"{higher} of {len(short)} [")
+    deleted = [rate for (_, _, operator), rate in own.items() if operator == "delete"]
+    below = sum(rate < 0.5 - 1e-12 for rate in deleted)
+    assert found["Explanations are worse than random under deletion"].ours.startswith(f"{below} of {len(deleted)} (")
+
+
+def test_the_interval_of_the_widest_gap_holds_for_all_gaps_together(work, found):
+    english = work.sources().grid("english")
+    by_run = {}
+    for each in contents.lines(english, methods=("attention",)):
+        by_run.setdefault(each.run.name, {})[each.line.operator] = each.run.win_rates[each.line.configuration]
+    pairs = [(pair["delete"], pair["infill"]) for pair in by_run.values()]
+    deleted, filled = max(pairs, key=lambda pair: abs(np.mean([pair[0][i] - pair[1][i] for i in pair[0]])))
+    gaps = np.array([deleted[each] - filled[each] for each in deleted])
+    interval = stats.mean_interval(gaps, scale=(-1.0, 1.0), level=1 - 0.05 / len(pairs))
+    ours = found["The widest gap between operators is far from 0"].ours
+    assert f"{100 * gaps.mean():+.1f} pp [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]" in ours
+
+
+def test_one_significant_configuration_of_many_does_not_settle_that_explanations_are_worse_than_random(work, found):
+    """Twenty random configurations have one p-value below 0.05 on average; adjusted together they have none."""
+    english = work.sources().grid("english")
+    lines = list(contents.lines(english, operators=("delete",)))
+    raw = [1.0 if each.line.p_value is None else each.line.p_value for each in lines]
+    sure = sum(p <= 0.05 and each.line.win_rate < 0.5 for p, each in zip(stats.adjusted(raw), lines, strict=True))
+    assert found["Explanations are worse than random under deletion"].ours.endswith(f"{sure} for sure")
+
+
+def test_without_runs_every_statement_has_no_data(work):
+    empty = Sources(lambda _: contents_of_nothing(), lambda _: [])
+    assert {each.holds for each in contents.findings(empty)} == {"no data"}
+
+
+def contents_of_nothing():
+    from ice_eval.analysis.grid import grid_results
+
+    return grid_results((), ())
