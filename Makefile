@@ -42,12 +42,13 @@ coverage: $(DEV)  ## measure which branches of the statistics, operators and res
 	@for part in 'stats/*' 'operators/*' rationales.py 'results/*'; do \
 	  $(BIN)/coverage report --include "*/ice_eval/$$part" --fail-under 95 || exit 1; done
 
-check: $(DEV)  ## lint, formatting, types, imports, licences and pins of dependencies, and the site
+check: $(DEV)  ## lint, formatting, types, imports, licences and pins of dependencies, prose, and the site
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict src
 	@$(BIN)/python -m pytest -q tests/test_layers.py
 	@$(BIN)/python tools/audit.py
+	@$(BIN)/python tools/prose.py --check
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 audit: $(DEV)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import pytest
 from tests.documents import DOCS, blocks_of
-from tests.servers.chat_server import ChatServer, completion
 from tests.small_grids import content, write_reviews
 
 import ice_eval as ice
 
-PLAYED = {"citations.md", "concepts.md", "quickstart.md"}
+PLAYED = {"chain-of-thought.md", "citations.md", "concepts.md", "quickstart.md"}
 """Run whole, as the tutorials and the pages on extending are."""
 ELSEWHERE = {
     "architecture.md": "tests/test_architecture.py runs it",
     "bring-your-own.md": "needs shap, captum, inseq and interpreto; tutorials/shap-and-inseq.md runs the same calls",
-    "chain-of-thought.md": "needs a server and SmolLM2; below",
     "scaling.md": "needs a cluster; tests/executors runs the same call on Ray of this machine",
     "served-models.md": "needs a server; tests/models/test_served.py runs the same call",
     "tasks.md": "its data set is made up; extending/task.md runs a task of the same shape",
@@ -57,29 +55,10 @@ def test_the_python_of_a_guide_runs(page, finished, tmp_path, monkeypatch):
     assert GUIDES[page](names)
 
 
-@pytest.mark.smollm2
-def test_the_python_of_the_page_of_chains_runs(tmp_path, monkeypatch):
-    pytest.importorskip("openai", reason="needs openai: pip install 'ice-eval[api]'")
-    monkeypatch.chdir(tmp_path)
-    question = {"id": "q", "question": "2 + 3 + 4?", "answer": "9"}
-    (tmp_path / "gsm8k.jsonl").write_text(json.dumps(question) + "\n")
-    solved = completion("Two are red.\nThree are blue.\nThe 4 others are green.\nAnswer: 9")
-    with ChatServer(lambda request, number: solved) as server:
-        changes = [("http://localhost:8000/v1", server.url), ("max_tokens=256", "max_tokens=8"), ("m=50", "m=5")]
-        names = _run_python("chain-of-thought.md", {}, changes=changes)
-    lines = names["run"].folder.summary().chains.capacity
-    judged = {(line.necessity, line.sufficiency) for line in lines if line.necessity is not None}
-    assert judged == {(0, 1)}, "the server always says 9"
-    assert str(names["answer"]) == "FinalAnswer(value='840', by='marker')"
-
-
-def _run_python(page, names, *, changes=()):
+def _run_python(page, names):
     for block in blocks_of(page):
         if block.language == "python":
-            text = block.text
-            for old, new in changes:
-                text = text.replace(old, new)
-            exec(compile(text, page, "exec"), names)
+            exec(compile(block.text, page, "exec"), names)
     return names
 
 

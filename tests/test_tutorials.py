@@ -55,7 +55,7 @@ def test_the_page_of_citations():
 
 
 def test_the_readme():
-    names = play("../README.md", changes=[("smollm2", "toy")], missing={"shap"})
+    names = play("../README.md")
     assert set(names["run"].summary()["attribution"]) == {"mine", "longest words", "gradient"}
     assert Path("report.html").stat().st_size > 100_000 and Path("audit/report.html").exists()
 
@@ -93,7 +93,7 @@ def test_a_part_of_ones_own_is_one_file(page):
 
 @pytest.mark.parametrize(
     ("page", "file"),
-    [*PAGES_OF_FILES.items(), ("../README.md", OPERATOR), ("../CONTRIBUTING.md", OPERATOR)],
+    [*PAGES_OF_FILES.items(), ("../CONTRIBUTING.md", OPERATOR)],
 )
 def test_the_file_of_a_page_is_the_one_in_examples(page, file):
     [shown] = [block.text for block in blocks_of(page) if Path(block.title).name == Path(file).name]
@@ -135,11 +135,15 @@ def _write_tiny_models():
     tokenizer.save_pretrained("my-llm")
 
 
-def test_the_tutorial_of_a_chain_behind_a_server():
+def test_the_page_of_chains_asks_for_nothing_twice():
     pytest.importorskip("openai", reason="needs openai: pip install 'ice-eval[api]'")
-    problems = [block.text for block in blocks_of("tutorials/chain-of-thought-api.md") if block.title][0]
+    problems = [block.text for block in blocks_of("chain-of-thought.md") if block.title][0]
     with ChatServer(Solver(map(json.loads, problems.splitlines()))) as server:
-        play("tutorials/chain-of-thought-api.md", changes=[("http://localhost:8000/v1", server.url)])
+        names = play("chain-of-thought.md", changes=[("http://localhost:8000/v1", server.url)])
+        responses = Path("chains/responses.jsonl").read_text(encoding="utf-8").splitlines()
+        assert len(server.requests) == len(responses), "the call from Python continues the command's folder"
+    assert names["run"].folder.summary().chains.problems.n_evaluated == 4
+    assert str(names["answer"]) == "FinalAnswer(value='840', by='marker')"
 
 
 class Solver:

@@ -1,0 +1,49 @@
+"""The search for prose that is hard to read finds it, and says where."""
+
+import pytest
+from tools import prose
+
+LONG = " ".join(["word"] * 36)
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The text of a file -> the lines and problems that are found in it."""
+
+    def find(text, name="page.md"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return list(prose.problems(path))
+
+    return find
+
+
+def test_a_long_sentence_is_found_at_its_first_line(found):
+    assert [line for line, _ in found(f"# Title\n\nShort one.\nAnother is\nhere. A{LONG}.\n")] == [5]
+
+
+@pytest.mark.parametrize(
+    "text", [f"```sh\n{LONG}\n```", f"`{LONG}` is code.", "| cell | other |\n" * 36, "- item\n" * 36]
+)
+def test_code_cells_and_items_are_no_long_sentences(found, text):
+    assert found(text) == []
+
+
+def test_a_long_cell_is_found(found):
+    assert found(f"| name | {LONG} |\n")[0][0] == 1
+
+
+def test_a_word_with_a_plainer_one_is_found_unless_it_is_code(found):
+    assert found("Use `slopes`.\n\nThe reader\nis told.\n") == [(4, "'told': reported, printed; distinguished")]
+
+
+def test_docstrings_of_fields_count_and_their_openings_too(found):
+    source = f'"""Whether it is."""\n\n\nclass A:\n    """A class."""\n\n    x: int\n    """A{LONG}."""\n'
+    assert [(line, problem.partition(":")[0]) for line, problem in found(source, "module.py")] == [
+        (1, "a docstring begins with 'Whether'"),
+        (8, "36 words"),
+    ]
+
+
+def test_pages_listed_as_clean_are_clean():
+    assert {page.name: list(prose.problems(page)) for page in prose.CLEAN if list(prose.problems(page))} == {}
