@@ -56,7 +56,7 @@ def test_the_page_of_citations():
 
 def test_the_readme():
     names = play("../README.md")
-    assert set(names["run"].summary()["attribution"]) == {"mine", "longest words", "gradient"}
+    assert set(names["run"].summary()["attribution"]) == {"mine", "gradient"}
     assert Path("report.html").stat().st_size > 100_000 and Path("audit/report.html").exists()
 
 
