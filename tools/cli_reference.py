@@ -1,84 +1,137 @@
-"""Writes docs/cli.md, the reference of the command line, from the program itself: python tools/cli_reference.py."""
+"""Writes docs/cli.md, the reference of the command line, from the program itself: python tools/cli_reference.py.
 
-from collections.abc import Iterator
+Every option is described once: settings of a run first, then options that several commands have, then each command with
+its own arguments and the names of what it takes of the former.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from ice_eval.cli import app
+from ice_eval.settings import REQUIRED, SETTINGS, Setting
 
 PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 
 _HEAD = """\
 # Command line
 
-This page is written by the program (`make docs`). `ice COMMAND --help` prints the same. For `ice run`, `ice plan` and
-`ice validate` it prints the everyday options, and `--help-all` prints all. Exit codes: 0 done, 1 the run failed, 2 bad
-input. A `--config FILE` is YAML: the other options of its command, by name and without the two dashes.
-`--set NAME=VALUE` takes the same names. Options of the command line precede `--set`, and `--set` precedes the file.
+`ice COMMAND --help` prints the same. For `ice run`, `ice plan` and `ice validate` it prints the everyday options, and
+`--help-all` prints all. Exit codes: 0 done, 1 the run failed, 2 bad input. The program writes this page (`make docs`).
+"""
+_SETTINGS = """\
+## Settings of a run
+
+Each is an option, a key of a `--config` file (YAML, without the dashes), and a NAME of `--set NAME=VALUE`. The command
+line precedes `--set`, and `--set` precedes the file.
+"""
+_SHARED = """\
+## Options of several commands
 """
 
 
 def reference() -> str:
-    """The whole page: a section for each command, in the order of `ice --help`."""
-    return "\n".join([_HEAD, *_sections(typer.main.get_command(app), "ice")])
+    """Return the whole page; commands follow in the order of `ice --help`."""
+    commands = dict(_commands(typer.main.get_command(app), "ice"))
+    counts = Counter(row for command in commands.values() for row in set(map(_row, _own(command))))
+    shared = {row for row, n in counts.items() if n > 1}
+    settings = [_panel(panel) for panel in dict.fromkeys(each.panel for each in SETTINGS.values())]
+    common = _SHARED + "\n" + _table("option", sorted(shared)) + "\n"
+    sections = [_section(command, name, shared) for name, command in commands.items()]
+    return "\n".join([_HEAD, _SETTINGS, *settings, common, *sections])
 
 
-def _sections(group: Any, name: str) -> Iterator[str]:
+def _commands(group: Any, name: str) -> Iterator[tuple[str, Any]]:
     for word, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from _sections(command, f"{name} {word}")
+            yield from _commands(command, f"{name} {word}")
         else:
-            yield _section(command, f"{name} {word}")
+            yield f"{name} {word}", command
 
 
-def _section(command: Any, name: str) -> str:
-    arguments = [each for each in command.params if each.param_type_name == "argument"]
-    options = [each for each in command.params if each.param_type_name == "option" and _is_shown(each)]
-    usage = " ".join([name, *map(_in_usage, arguments), *(["[OPTIONS]"] if options else [])])
-    parts = [f"## {name}", _in_markdown(command.help), f"```text\n{usage}\n```"]
-    if arguments:
-        parts.append(_table("argument", [(f"`{_shown_name(each)}`", each) for each in arguments]))
-    if options:
-        parts.append(_table("option", [(_flags(each), each) for each in options]))
+def _panel(panel: str) -> str:
+    rows = [_setting_row(each) for each in SETTINGS.values() if each.panel == panel]
+    return f"### {panel}\n\n{_table('option', rows)}\n"
+
+
+def _setting_row(each: Setting) -> tuple[str, str, str]:
+    default = ",".join(map(str, each.default)) if isinstance(each.default, tuple) else each.default
+    return _flag(each.option, each.metavar), _in_cell(each.help), "required" if default is REQUIRED else _text(default)
+
+
+def _section(command: Any, name: str, shared: set[tuple[str, str, str]]) -> str:
+    arguments = [_argument_row(each) for each in command.params if each.param_type_name == "argument"]
+    rows = [_row(each) for each in _own(command)]
+    own = [*arguments, *(row for row in rows if row not in shared)]
+    parts = [f"## {name}", _in_markdown(command.help)]
+    if own:
+        parts.append(_table("argument" if arguments else "option", own))
+    also = [*_settings_of(command), *(f"{row[0].split()[0].strip('`')}" for row in rows if row in shared)]
+    if also:
+        parts.append(f"Also: {', '.join(each if each.startswith('[') else f'`{each}`' for each in also)}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _is_shown(option: Any) -> bool:
-    """Tell whether `--help` or `--help-all` shows an option: one that is only for `--help-all` has a heading."""
-    return not option.hidden or option.rich_help_panel is not None
+def _settings_of(command: Any) -> list[str]:
+    """Return the settings that a command takes: links to groups that it takes whole, else names of options."""
+    taken = [SETTINGS[each.name] for each in _options(command) if _is_setting(each)]
+    if len(taken) == len(SETTINGS):
+        return ["[all settings of a run](#settings-of-a-run)"]
+    found: list[str] = []
+    for panel in dict.fromkeys(each.panel for each in taken):
+        names = [each.option for each in taken if each.panel == panel]
+        whole = len(names) == sum(each.panel == panel for each in SETTINGS.values())
+        found += [f"[{panel}](#{panel.lower().replace(' ', '-')})"] if whole else names
+    return found
 
 
-def _table(kind: str, rows: list[tuple[str, Any]]) -> str:
-    lines = [f"| {kind} | | default |", "|---|---|---|"]
-    lines += [f"| {name} | {_in_cell(each.help)} | {_default(each)} |" for name, each in rows]
-    return "\n".join(lines)
+def _options(command: Any) -> list[Any]:
+    """Return what `--help` or `--help-all` shows: an option that is only for `--help-all` has a heading."""
+    options = [each for each in command.params if each.param_type_name == "option"]
+    return [each for each in options if not each.hidden or each.rich_help_panel is not None]
 
 
-def _shown_name(argument: Any) -> str:
-    return str(argument.metavar or argument.name).upper()
+def _is_setting(option: Any) -> bool:
+    return option.name in SETTINGS and option.help == SETTINGS[option.name].help
 
 
-def _in_usage(argument: Any) -> str:
-    name = _shown_name(argument) + ("..." if argument.nargs == -1 else "")
-    return name if argument.required else f"[{name}]"
+def _own(command: Any) -> list[Any]:
+    return [each for each in _options(command) if not _is_setting(each)]
 
 
-def _flags(option: Any) -> str:
-    value = f" {option.metavar}" if option.metavar else ""
-    return ", ".join(f"`{flag}{value}`" for flag in [*option.opts, *option.secondary_opts])
+def _row(option: Any) -> tuple[str, str, str]:
+    flags = ", ".join(_flag(flag, option.metavar) for flag in [*option.opts, *option.secondary_opts])
+    default = "required" if option.required else _text(option.default if option.show_default else None)
+    return flags, _in_cell(option.help), default
 
 
-def _default(param: Any) -> str:
-    if param.required:
-        return "required"
-    nothing = param.default is None or param.default is False or param.default == ()
-    return "" if nothing or not param.show_default else f"`{param.default}`"
+def _table(kind: str, rows: Iterable[tuple[str, str, str]]) -> str:
+    """Return a table; the column of defaults is left out where there is none."""
+    listed = [*rows]
+    width = 3 if any(default for *_, default in listed) else 2
+    lines = [f"| {' | '.join(row[:width])} |".replace("|  |", "| |") for row in ((kind, "", "default"), *listed)]
+    return "\n".join([lines[0], f"|{'---|' * width}", *lines[1:]])
+
+
+def _flag(flag: str, metavar: str | None) -> str:
+    return f"`{flag} {metavar}`" if metavar else f"`{flag}`"
+
+
+def _argument_row(argument: Any) -> tuple[str, str, str]:
+    name = str(argument.metavar or argument.name).strip("[].").replace("|", "/").upper()
+    default = "required" if argument.required else _text(argument.default)
+    return f"`{name}{' ...' if argument.nargs == -1 else ''}`", _in_cell(argument.help), default
+
+
+def _text(default: object) -> str:
+    return "" if default is None or default is False or default in ((), "") else f"`{default}`"
 
 
 def _in_markdown(text: str | None) -> str:
-    """Help text with its paragraphs; what Markdown could read as a tag is written out."""
+    """Return help with its paragraphs; what Markdown could read as a tag is escaped."""
     return (text or "").replace("<", "&lt;").strip()
 
 

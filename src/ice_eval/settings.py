@@ -121,72 +121,69 @@ class RunFields:
     nulls: tuple[str, ...] = setting(
         ("size",), role="adds", flag="null", metavar="NAMES",
         subjects=_TEXTS,
-        help="What the random sets share with the rationale, comma-separated; see `ice list nulls`.",
+        help="Properties that random sets share with the rationale; see `ice list nulls`.",
     )  # fmt: skip
     adaptive: Adaptive | None = setting(
         None, metavar="WORD",
         subjects=_TEXTS,
-        help="Fewer random sets: dataset (a pilot finds how many) or examples (as many as each test needs, at most "
-        f"{SEQUENTIAL_M} by default).",
+        help="Fewer random sets: dataset (a pilot decides) or examples (until each test is decided, by default at most "
+        f"{SEQUENTIAL_M}).",
     )  # fmt: skip
     until: Until | None = setting(
         None, metavar="WORD", subjects=_TEXTS,
-        help="decided: stop before --n examples, as soon as every verdict is settled.",
+        help="decided: stop as soon as every verdict is settled.",
     )  # fmt: skip
     seed: int = setting(
         0, everyday=True, subjects=_ALL, help="Defines random sets, fills and the random control."
     )  # fmt: skip
     unit: Unit = setting(
         "token", everyday=True, metavar="WORD", subjects=_TEXTS, depends=True,
-        help="What is removed: token (by default), word, sentence or passage.",
+        help="Unit to remove: token (by default), word, sentence or passage.",
     )  # fmt: skip
     scope: Scope = setting(
         "content", depends=True, metavar="WORD",
-        help="What may be removed: content (by default) or prompt (the template's tokens too).",
+        help="Removable tokens: content (by default) or prompt (the template's too).",
     )  # fmt: skip
     target: Target = setting("predicted", metavar="WORD", help="Label to explain: predicted or gold.")
     sign: Sign = setting(
         "support", depends=True, metavar="WORD",
         subjects=_TEXTS,
-        help="Signed attributions rank units by support of that label (by default) or by magnitude: abs.",
+        help="Order of signed attributions: support of the label (by default) or abs, the magnitude.",
     )  # fmt: skip
     fills: FillMode = setting(
         "shared", depends=True, metavar="WORD",
         subjects=_TEXTS,
-        help="Infill: shared (by default: one fill per unit for all rows) or own (one for each row).",
+        help="Fills of infill: shared by all rows (by default) or own, drawn for each row.",
     )  # fmt: skip
     n_fills: int = setting(
         PROTOCOLS["default"].n_fills, depends=True,
         subjects=_TEXTS,
-        help=f"Fills of infill, over which random sets are distributed: by default {PROTOCOLS['default'].n_fills}, "
-        "and at most one per set.",
+        help=f"Fills per example: by default {PROTOCOLS['default'].n_fills}, at most one per random set.",
     )  # fmt: skip
     label_scoring: LabelScoring | None = setting(
         None, metavar="WORD", help="first (token) or full (chain rule); by default whichever decides."
     )
     calibration: Calibration = setting(
         "none", metavar="WORD",
-        help="contextual divides the label prior of the empty input out of every score; or none.",
+        help="contextual (divide scores by the label prior of the empty input) or none.",
     )  # fmt: skip
     order: Order | None = setting(
         None, depends=True, optional=True, metavar="WORD",
-        help="Rows of a hub data set: shuffled with its seed (by default), or as they are stored.",
+        help="Rows of a hub data set: shuffled (by default) or stored.",
     )  # fmt: skip
     max_characters: int | None = setting(
         None, depends=True, optional=True, kind="count",
-        help="Cut every explained text to its first characters.",
+        help="Cut explained texts to this length.",
     )  # fmt: skip
     min_confidence: float | None = setting(
         None, depends=True, optional=True, kind="number", metavar="SHARE",
-        help="Skip examples whose explained label has a lower probability on the full text.",
+        help="Skip examples whose explained label is less probable than this.",
     )  # fmt: skip
-    eraser: bool = setting(
-        False, role="adds", help="Score the rows of ERASER's measures too; `ice measures` prints them."
-    )
+    eraser: bool = setting(False, role="adds", help="Also score the rows of ERASER's measures; see `ice measures`.")
     protocol: ProtocolName = setting(
         "default",
         metavar="WORD",
-        help="Whose choices to follow: default, paper, released (the paper's package) or authors (its scripts).",
+        help="Choices to follow: default, paper, released (the paper's package) or authors (its scripts).",
     )
 
 
@@ -209,27 +206,22 @@ _USUAL_OF: Mapping[SubjectName, Mapping[str, Any]] = {
 class ChainFields:
     """The settings that define rows of chains of thought, and nothing else."""
 
-    repeats: int = setting(
-        3, panel=CHAINS, subjects=_CHAIN, help="How often the full chain is answered, for the noise floor."
-    )
+    repeats: int = setting(3, panel=CHAINS, subjects=_CHAIN, help="Answers to the full chain, for the noise floor.")
     temperature: float | None = setting(
         0.0, panel=CHAINS, subjects=_CHAIN, kind="text", metavar="NUMBER",
-        help="Of all requests; 'server' leaves it to the server.",
+        help="Of all requests, or server: the server's own.",
     )  # fmt: skip
     max_tokens: int = setting(
         1024, panel=CHAINS, subjects=("chain", "context"), role="adds",
-        help="Longest chain, or answer with citations, in tokens. With a larger number, chains that were cut off are "
-        "asked for again.",
+        help="Longest chain or cited answer, in tokens. Raising it asks again for chains that were cut off.",
     )  # fmt: skip
     answer_tokens: int = setting(
         128, panel=CHAINS, subjects=_CHAIN, role="adds",
-        help="Longest reply to some of the steps, in tokens; with a larger number, those that were cut off are asked "
-        "again.",
+        help="Longest reply to some of the steps, in tokens. Raising it asks again for replies that were cut off.",
     )  # fmt: skip
     chain_from: ChainFrom = setting(
         "auto", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
-        help="The chain of a model that thinks first: its thinking, its visible text, or auto (its thinking if it has "
-        "any).",
+        help="Chain of a model that thinks first: thinking, visible, or auto (thinking if there is any).",
     )  # fmt: skip
     answer_step: AnswerStep = setting(
         "drop", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
@@ -237,17 +229,16 @@ class ChainFields:
     )  # fmt: skip
     poses: tuple[Pose, ...] = setting(
         ("user",), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
-        help="How steps are shown: user (with the request to rely on them), neutral (without), prefill (as the "
-        "model's own turn). The first is that of all tables; others show how far these depend on it.",
+        help="How steps are shown: user (with a request to rely on them), neutral (without) or prefill (as the "
+        "model's turn). Tables are about the first.",
     )  # fmt: skip
     hints: tuple[Hint, ...] = setting(
         (), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
-        help="Put a wrong answer into the question, and see whether the answer follows and the chain admits it: "
-        "opinion, authority, metadata.",
+        help="Wrong answers to put into the question, as opinion, authority or metadata: does the chain admit them?",
     )  # fmt: skip
     levels: bool = setting(
         False, panel=CHAINS, subjects=_CHAIN, role="adds",
-        help="Also test attention and gradient in tokens beside steps; for a model on this machine.",
+        help="Also test attention and gradient in tokens; for local models.",
     )  # fmt: skip
 
 
@@ -299,7 +290,7 @@ SUBJECT = (
     ),
     Setting(
         name="task", default=None, panel=WHAT, everyday=True, metavar="TASK", subjects=_ALL,
-        help="A name of `ice list tasks` (sst2, sst2/minimal) or a task file; or give --data, --prompt and --labels.",
+        help="Name of `ice list tasks` (sst2, sst2/minimal) or task file; or give --data, --prompt and --labels.",
     ),
     Setting(
         name="data", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_ALL,
@@ -315,11 +306,11 @@ SUBJECT = (
     ),
     Setting(
         name="labels", default=None, panel=WHAT, everyday=True, metavar="WORDS",
-        help="Label words with commas, in the order of their indices.",
+        help="Comma-separated label words, in the order of indices.",
     ),
     Setting(
         name="target_text", default=None, panel=WHAT, metavar="TEXT",
-        help="Explain a text that the model wrote after the prompt, in place of a label; '{answer}' is a column.",
+        help="Explain this continuation of the prompt in place of a label; '{answer}' is a column.",
     ),
     Setting(
         name="explain", default=None, panel=WHAT, metavar="FIELDS",
@@ -348,16 +339,15 @@ LOADING = (
     ),
     Setting(
         name="device_map", default=None, panel=WHERE, metavar="MAP", role="computes", subjects=_ALL,
-        help="Spread a large model over GPUs, memory and disk: auto, balanced, balanced_low_0, sequential, or a JSON "
-        "file that says where each module goes.",
+        help="Spread a large model over devices: auto, balanced, balanced_low_0, sequential or a JSON file.",
     ),
     Setting(
         name="max_memory", default=None, panel=WHERE, metavar="SIZES", role="computes", subjects=_ALL,
-        help="What --device-map auto may use, as 0=20GiB,cpu=60GiB.",
+        help="Limits of --device-map auto, as 0=20GiB,cpu=60GiB.",
     ),
     Setting(
         name="load_in", default=None, panel=WHERE, metavar="BITS", subjects=_ALL,
-        help="Quantise the weights: 8bit or 4bit (bitsandbytes), torchao-8bit, quanto-8bit, quanto-4bit.",
+        help="Quantise weights: 8bit, 4bit (bitsandbytes), torchao-8bit, quanto-8bit or quanto-4bit.",
     ),
 )  # fmt: skip
 BATCHING = (
@@ -370,17 +360,17 @@ EXECUTION = (
     Setting(
         name="executor", default="local", panel=WHERE, metavar="NAME", role="computes",
         subjects=_TEXTS,
-        help="Where models compute: local, or ray (replicas on the nodes of a cluster); see `ice list executors`.",
+        help="local, or ray (replicas on a cluster); see `ice list executors`.",
     ),
     Setting(
         name="address", default=None, panel=WHERE, metavar="ADDRESS", role="computes",
         subjects=_TEXTS,
-        help="Of a Ray cluster that is running, or auto; by default $RAY_ADDRESS, else one is started here.",
+        help="Of a running Ray cluster, or auto; by default $RAY_ADDRESS, else one is started here.",
     ),
     Setting(
         name="gpus_per_worker", default=None, panel=WHERE, kind="number", role="computes",
         subjects=_TEXTS,
-        help="GPUs of each replica on the cluster, or a share of one; by default 1 where there are GPUs, else 0.",
+        help="GPUs of each replica, or a share of one; by default 1 where there are GPUs.",
     ),
 )  # fmt: skip
 SERVING = (
@@ -391,23 +381,23 @@ SERVING = (
     Setting(
         name="tokenizer", default=None, panel=SERVER, metavar="MODEL",
         subjects=_TEXTS,
-        help="Hub id or folder of the served model: prompts are token ids then, if the server takes any.",
+        help="Hub id or folder of the served model, to send token ids where the server takes them.",
     ),
     Setting(
         name="api_key_env", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
-        help="Environment variable with the server's key; by default OPENAI_API_KEY.",
+        help="Environment variable with the key; by default OPENAI_API_KEY.",
     ),
     Setting(
         name="concurrency", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
-        help="Requests to the server under way at once, at most; 16 by default.",
+        help="Most requests at a time; by default 16.",
     ),
     Setting(
         name="timeout", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Seconds that one attempt may take; 300 by default.",
+        help="Seconds per attempt; by default 300.",
     ),
     Setting(
         name="limit_field", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
-        help="How the server calls the limit of tokens: max_tokens (by default) or max_completion_tokens.",
+        help="Field of the token limit: max_tokens (by default) or max_completion_tokens.",
     ),
     Setting(
         name="extra_body", default=None, panel=SERVER, metavar="JSON", subjects=_ALL,
@@ -415,19 +405,19 @@ SERVING = (
     ),
     Setting(
         name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
-        help="Requests to the server that may be charged; the run stops there and continues.",
+        help="Most charged requests; the run stops there, and the same command continues.",
     ),
     Setting(
         name="max_cost", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="What the server may cost, in the currency of the prices.",
+        help="Most that requests may cost, in the currency of the prices.",
     ),
     Setting(
         name="price_in", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Price of a million tokens that the server reads.",
+        help="Price of a million input tokens.",
     ),
     Setting(
         name="price_out", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Price of a million tokens that it writes.",
+        help="Price of a million output tokens.",
     ),
 )  # fmt: skip
 

@@ -27,16 +27,15 @@ def audit_infill(
     words: Annotated[
         Path | None, Option(help="Text file of label-indicative words, in place of the task's list.")
     ] = None,
-    seed: Annotated[int, Option(help="Of the shuffles that show what chance finds.")] = 0,
+    seed: Annotated[int, Option(help="Seed of the shuffles.")] = 0,
     style: Format = None,
     out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
     """Show which label-indicative units infill may still write, and in a finished run whether that mattered.
 
-    No model is asked: its tokenizer and the data are enough. With RUN, its fills are read from the ledger, and the win
-    rates of examples with and without label-indicative fills are compared. Its task and data are the run's, unless
-    others are given.
+    Needs no weights. With RUN, its fills are read from the ledger, and win rates with and without label-indicative
+    fills are compared.
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited

@@ -34,10 +34,10 @@ def bench(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Run a grid of models, tasks and prompts, and say what its results have in common.
+    """Run a grid of models, tasks and prompts, and summarise its results.
 
-    One model is loaded at a time. A run that fails is recorded and the rest goes on; the same command again continues,
-    and tries those that failed once more. Exits with 1 if a run failed.
+    A run that fails is recorded, and the rest goes on; then the exit code is 1. The same command again continues, and
+    retries failed runs.
     """
     check_share("--max-dropped", max_dropped)
     from ice_eval.api.progress import Bar

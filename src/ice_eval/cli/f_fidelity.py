@@ -27,11 +27,10 @@ def f_fidelity(
     save_model: Annotated[Path | None, Option(metavar="DIR", help="Where to write the adapted copy.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Do a run's tests again on a copy of its classifier that was fine-tuned on inputs with units removed.
+    """Repeat a run on a copy of its classifier that was fine-tuned on inputs with units removed.
 
-    Removing units gives inputs that a model was not trained on; the copy was (F-Fidelity, Zheng et al. 2025).
-    Explanations, explained labels, random sets and fills are those of the run. So is the task: give --task, --data,
-    --prompt, --labels, --explain or --columns only where its manifest does not lead to it.
+    Explanations, labels, random sets and fills are those of the run (F-Fidelity, Zheng et al. 2025). Options of the
+    task are needed only where the manifest does not lead to it.
     """
     from ice_eval.api.progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run

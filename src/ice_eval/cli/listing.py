@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def listing(what: Annotated[str | None, Argument(help=_KINDS)] = None, as_json: Json = False) -> None:
-    """List what is known by name, with a line on each; without an argument, the names alone."""
+    """List what is known by name, with a line on each; without WHAT, names alone."""
     from rich.text import Text
 
     known = _lists()

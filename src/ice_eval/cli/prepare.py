@@ -33,7 +33,7 @@ def new(
     data: Annotated[Path | None, Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the beginning of a task file, with a comment on each line; an existing file is never overwritten."""
+    """Write a commented draft of a task file; existing files are never overwritten."""
     from ice_eval.tasks import draft, is_task_file
 
     if not is_task_file(file.name):
@@ -57,10 +57,10 @@ def new(
 def check(
     values: dict[str, Any],
     task: Annotated[str, Argument(help="A name of `ice list tasks`, a task file, or a .jsonl or .csv file.")],
-    model: Annotated[str, Option(help="The model that is to read it; see `ice run --help`.")],
+    model: Annotated[str, Option(help="Model, as of `ice run`.")],
     as_json: Json = False,
 ) -> None:
-    """Show three rendered prompts, what is protected in them, the label tokens, and how the model does on 50 rows."""
+    """Show rendered prompts, their protected parts, label tokens, and accuracy on 50 rows."""
     from ice_eval.analysis import check_task
     from ice_eval.models import load_model
 
@@ -130,9 +130,9 @@ def validate(
     file: Annotated[Path, Argument(help="Explanations: .jsonl, ERASER's .jsonl, or .json saved by inseq.")],
     as_json: Json = False,
 ) -> None:
-    """Check that explanations in a file fit the examples, before a run: exit 0 if all do, 2 if one does not.
+    """Check before a run that explanations in a file fit the examples: exit 0 if all do, 2 if one does not.
 
-    Takes the options and the configuration files of `ice run`; those that do not matter here are ignored.
+    Takes all options of `ice run`; those that do not matter here are ignored.
     """
     from ice_eval.analysis import check_explanations
     from ice_eval.attributions import explained
@@ -208,10 +208,9 @@ def translate(
     batch: Annotated[int, Option(min=1, help="Rows at a time.")] = 16,
     as_json: Json = False,
 ) -> None:
-    """Translate a data file: the same ids and labels in another language, for a run beside that of the original.
+    """Translate a data file; ids and labels stay.
 
-    The same command again continues where it was interrupted. `ice compare ORIGINAL TRANSLATED --by-id` sets the two
-    runs side by side.
+    The same command again continues. `ice compare ORIGINAL TRANSLATED --by-id` compares the two runs.
     """
     from ice_eval.models import LoadSettings
     from ice_eval.tasks import FileData

@@ -71,8 +71,7 @@ def report(
         str | None,
         Option(
             "--format",
-            help="Print the tables as md or latex, the configurations as csv or json, or, as jsonl, a line for every "
-            "example and test.",
+            help="md or latex: tables. csv or json: configurations. jsonl: a line for every example and test.",
         ),
     ] = None,
     out: DataFolder = None,
@@ -80,24 +79,19 @@ def report(
         list[str] | None,
         Option(
             metavar="VERDICT",
-            help="Exit with 1 if a verdict is this word, or a word of this comma-separated list: 'faithful', 'weakly "
-            "faithful', 'better than random', 'random within ±5 pp', 'not distinguishable from random', "
-            "'near-random', 'anti-faithful', 'undecidable', 'undetermined' (no verdict) or 'operators "
-            "disagree'; of chains of thought 'noisy', 'parametric', 'decorative', 'redundant', 'obedient', "
-            "'scaffolding' or 'genuine', which fail unless the verdict excludes them, so without any verdict, "
-            "too; of cited answers 'uncited but used', 'post-rationalised' or 'parametric', which fail if a "
-            "claim has this word. May be repeated.",
+            help="Exit with 1 if a verdict is one of these words, as 'anti-faithful,operators disagree'. An unknown "
+            "word prints all that are known. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[
         str | None,
-        Option(help="Attributions that --fail-if is about, comma-separated; by default all but the control `random`."),
+        Option(help="Attributions that --fail-if is about; by default all but the control `random`."),
     ] = None,
     simultaneous: Annotated[
         bool,
         Option(
             "--simultaneous",
-            help="Use intervals and verdicts that hold for all configurations of a run at once; also for --fail-if.",
+            help="Use intervals and verdicts that hold for all configurations at once.",
         ),
     ] = False,
     columns: Columns = None,
@@ -105,7 +99,7 @@ def report(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Print what one or several runs show, all their tables, or write them as a page, a document or figures."""
+    """Print the results of one or several runs, or write them as a page, a document or figures."""
     from ice_eval.report import data_of, failures, losses, tables, words_of, write_audit, write_html
     from ice_eval.report.figures import figures as figures_of
     from ice_eval.report.figures import write_figures
@@ -215,11 +209,10 @@ def compare(
     full: Full = False,
     as_json: Json = False,
 ) -> None:
-    """Show what changed from one run to another: settings, win rates with the interval of their difference, verdicts.
+    """Show what differs between runs: settings, verdicts, and win rates with the interval of their difference.
 
-    Differences are paired over the examples that both runs hold (same id, same text), and unpaired where they share
-    less than half of the smaller run. With --by-id the id alone decides. With --html, the page opens with the answer
-    and a plot of the differences. With --paper, one run is set beside the published tables.
+    Examples are paired by id and text. Where the runs share less than half of the smaller one, differences are
+    unpaired.
     """
     from ice_eval.report import difference_data, difference_notes, difference_tables, write_comparison
     from ice_eval.report.comparison import comparison_lines, comparison_table
@@ -281,9 +274,9 @@ def measures(
     out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
-    """Print measures of finished runs beside win rates, such as agreement with human rationales; no model is needed.
+    """Print other measures of finished runs, such as agreement with human rationales; no model is needed.
 
-    Every measure that the folders allow gets its tables, and every other one a line that says what is missing.
+    A measure that the folders do not allow gets a line that says what is missing.
     """
     from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known

@@ -41,10 +41,10 @@ def reproduce(
     gpu_price: Annotated[float, Option(min=0, help="Dollars for an hour of an H200.")] = 4.0,
     as_json: Json = False,
 ) -> None:
-    """Reproduce the paper: run the grids of its tables and figures, and write them in the paper's layout.
+    """Run the grids of the paper's tables and figures, and write them in the paper's layout.
 
-    Each is written as LaTeX, CSV, SVG and PDF into OUT/tables, with a CSV of our and the published numbers, their
-    differences and intervals. The same command again continues; choices that are left out stay those of the folder.
+    OUT/tables gets LaTeX, CSV, SVG and PDF, beside the published numbers with differences and intervals. The same
+    command again continues; choices that are left out stay those of the folder.
 
     Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
     """

@@ -31,8 +31,8 @@ def run(
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
-    The same command again continues. Attributions, operators, directions, nulls, k and
-    --eraser may be added later and score only what is missing; other changes need another folder.
+    The same command again continues. Attributions, operators, directions, nulls, k and --eraser may be added later;
+    other changes need another folder.
 
     Example: ice run --model smollm2 --task sst2 --n 100 --out first
     """
@@ -64,8 +64,8 @@ def plan(
 ) -> None:
     """Estimate the cost and power of a run: rows, tokens, minutes, memory, and how sure its answer would be.
 
-    Takes the options of `ice run`, scores a small pilot with them, and keeps nothing. With --width or --detect it also
-    says how many examples and random sets give what is wanted at the least cost.
+    Scores a small pilot and keeps nothing. With --width or --detect it also prints the cheapest numbers of examples
+    and random sets.
     """
     from ice_eval.api import plan as make_plan
     from ice_eval.api.progress import Bar
@@ -81,8 +81,7 @@ def demo(
 ) -> None:
     """Evaluate attention, gradient and a random control on a small language model, end to end.
 
-    60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale and 4 fills. A
-    second run continues the first: all rows are in the folder, so only the tables are printed again.
+    60 short reviews, SmolLM2 with four worked examples in the prompt, 16 random sets per rationale and 4 fills.
     """
     from ice_eval.api import evaluate
     from ice_eval.api.progress import Bar

@@ -23,10 +23,8 @@ def selftest(
 ) -> None:
     """Test the method itself, on models whose truth is known.
 
-    Random explanations must pass no more often than the level says, true ones must be found, opposite ones must be
-    called so: under every operator, in both directions. Exits with 1 when a guarantee fails, that is when what was seen
-    would happen less than once in a thousand if it held. Three to five minutes on two cores; needs no
-    model and no data.
+    Random explanations must pass no more often than the level says, true ones must be found, and opposite ones named.
+    Exits with 1 if a guarantee fails: p < 0.001. Takes three to five minutes on two cores.
     """
     print_text("loading the self-test …", error=True)
     from ice_eval import selftest as tests

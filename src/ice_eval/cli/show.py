@@ -27,9 +27,7 @@ def show(
     folder: Annotated[Path, Argument(help="Run folder.")],
     example: Annotated[
         str | None,
-        Option(
-            help="Id of the example; without an id of its own, its row, counted from 0. Without it, all are listed."
-        ),
+        Option(help="Id of the example, or its row, counted from 0. Without it, all are listed."),
     ] = None,
     attribution: Annotated[str | None, Option(help="This attribution only.")] = None,
     operator: Annotated[str | None, Option(help="This operator only.")] = None,
@@ -40,10 +38,10 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the examples of a run, or show one: its text with each attribution, its rationales in their nulls, its rows.
+    """List the examples of a run, or show one: text, attributions, rationales in their nulls, rows.
 
-    In a terminal the strength of an attribution is a shade and the rationale is underlined; elsewhere the rationale
-    is in brackets. The steps of a chain of thought are numbered and shaded by what their removal does.
+    In a terminal attributions are shades and rationales are underlined; elsewhere rationales are in brackets. Steps of
+    chains are shaded by the effect of their removal.
     """
     from ice_eval.protocols import PROTOCOLS
     from ice_eval.report.example import example_lines

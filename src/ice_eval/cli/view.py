@@ -39,8 +39,7 @@ def view(
 ) -> None:
     """Show many runs in the browser: an index, their reports, comparisons, and what-if questions to a model.
 
-    The server answers on this machine alone, and only to whoever has the address that it prints. It writes nothing,
-    and asks no other machine. Ctrl-C ends it.
+    The server answers on this machine alone, to whoever has the printed address. It writes nothing. Ctrl-C ends it.
     """
     for module in ("starlette", "uvicorn"):
         require(module, install="ice-eval[view]", purpose="to show runs")
