@@ -8,7 +8,7 @@ import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tools.schemas import schema_text
+from tools.schemas import PAGE, page, schema_text
 
 import ice_eval as ice
 from ice_eval.errors import ConfigError
@@ -61,6 +61,10 @@ def test_a_run_without_examples_conforms():
 def test_published_schemas_are_those_of_the_records(name):
     written = (files("ice_eval.results") / "schemas" / f"{name}.json").read_text(encoding="utf-8")
     assert written == schema_text(name), "run `python tools/schemas.py`"
+
+
+def test_the_page_of_the_run_folder_is_that_of_the_records():
+    assert PAGE.read_text(encoding="utf-8") == page(), "run `python tools/schemas.py`"
 
 
 @pytest.mark.parametrize("damage", [{"win_rate": "high"}, {"verdict": 3}, {"verdict": "faithful"}, {"surprise": 1}])

@@ -20,18 +20,19 @@ INPUTS = pa.schema(
     [
         pa.field("example_id", pa.string(), nullable=False),
         pa.field("fields", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("spans", pa.list_(_SPAN), nullable=False),  # one per unit
+        pa.field("spans", pa.list_(_SPAN), nullable=False),
         pa.field("gold", pa.int32()),
-        pa.field("target", pa.int32()),  # the label that is explained; null for skipped examples
+        pa.field("target", pa.int32()),
         pa.field("group", pa.string()),
         pa.field("human", pa.list_(_SPAN), nullable=False),
         pa.field("truncated", pa.bool_(), nullable=False),
         pa.field("skip_reason", pa.string()),
         pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
-        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),  # attribution -> answer of the model
-        pa.field("fills", pa.list_(_FILL), nullable=False),  # replacement text of each unit, by operator
+        pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),
+        pa.field("fills", pa.list_(_FILL), nullable=False),
     ]
 )
+"""Columns of the file; `InputRow` describes them."""
 
 
 class FillTexts(NamedTuple):
@@ -47,20 +48,29 @@ class InputRow:
     """One example as evaluated."""
 
     example_id: str
+    """`id` of the example, else its row, counted from 0."""
     fields: Mapping[str, str]
+    """Field of the prompt -> text; with `--scope prompt` also `whole prompt` or `whole pair`."""
     spans: tuple[Span, ...] = ()
+    """Characters of each unit; `end` is exclusive."""
     gold: int | None = None
+    """Index of the right label."""
     target: int | None = None
+    """Index of the explained label; null for skipped examples."""
     group: str | None = None
+    """Name that examples share which are not independent."""
     human: tuple[Span, ...] = ()
+    """Characters that a person marked as decisive."""
     truncated: bool = False
+    """True if a field lost its end to fit."""
     skip_reason: str | None = None
-    """None for evaluated examples."""
+    """Null for evaluated examples."""
     attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Attribution -> a number per unit."""
+    """Attribution -> a number per unit, NaN where it has none."""
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """Attribution -> answer of the model, for attributions that ask it."""
     fills: tuple[FillTexts, ...] = ()
+    """Texts that operators write in place of units."""
 
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:

@@ -25,21 +25,22 @@ _NAMES_8, _NAMES_16, _NAMES_32 = (pa.dictionary(kind, pa.string()) for kind in (
 LEDGER = pa.schema(
     [
         pa.field("example_id", _NAMES_32, nullable=False),
-        pa.field("kind", _NAMES_8, nullable=False),  # full, empty, rationale, random, probe, …: see `Kind`
-        pa.field("attribution", _NAMES_16),  # whose rationale, probe or own null; null where all share a null
-        pa.field("null", _NAMES_16),  # of random sets: the null that they belong to
-        pa.field("operator", _NAMES_16),  # null for the rows that no operator touched: full and empty
+        pa.field("kind", _NAMES_8, nullable=False),
+        pa.field("attribution", _NAMES_16),
+        pa.field("null", _NAMES_16),
+        pa.field("operator", _NAMES_16),
         pa.field("direction", _NAMES_8),
-        pa.field("size", pa.int32()),  # units in the set
-        pa.field("set", pa.int32()),  # index in the order of the null; of a rationale: index of the same set
-        pa.field("draw", pa.int32()),  # which fill, where an operator needs one
-        pa.field("kept", pa.list_(pa.int32()), nullable=False),  # units that the input keeps
+        pa.field("size", pa.int32()),
+        pa.field("set", pa.int32()),
+        pa.field("draw", pa.int32()),
+        pa.field("kept", pa.list_(pa.int32()), nullable=False),
         pa.field("input_ids", pa.list_(pa.int64()), nullable=False),
-        pa.field("segment_ids", pa.list_(pa.int8())),  # null for models that read one text
-        pa.field("scores", pa.list_(pa.float64()), nullable=False),  # log-probability of each label, manifest order
-        pa.field("text", pa.string()),  # text of the row, if units and fills do not determine it
+        pa.field("segment_ids", pa.list_(pa.int8())),
+        pa.field("scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("text", pa.string()),
     ]
 )
+"""Columns of the file; `RowKey` and `LedgerRow` describe them."""
 
 
 class Names(NamedTuple):
@@ -59,14 +60,23 @@ class RowKey(NamedTuple):
     """The names that identify one row."""
 
     example_id: str
+    """`id` of the example, else its row, counted from 0."""
     kind: Kind
+    """Purpose of the row: a kind of the list below."""
     operator: str | None = None
+    """Null where none changed the input: `full`, and `empty` but for `--protocol released`."""
     direction: str | None = None
+    """`sufficiency`: the set is kept; `necessity`: it is removed."""
     size: int | None = None
+    """Number of units in the set."""
     set: int | None = None
+    """Place of a random set in its null; of a rationale, that of the same set; of a probe, its number or unit."""
     draw: int | None = None
+    """Fill, from 0. Rationales have a row for each; random set j has fill j modulo their number."""
     attribution: str | None = None
+    """Owner of a rationale, probe or null; null where all share a null."""
     null: str | None = None
+    """Null of a random set, as `size`."""
 
 
 class LedgerRow(NamedTuple):
@@ -74,10 +84,15 @@ class LedgerRow(NamedTuple):
 
     key: RowKey
     kept: tuple[int, ...]
+    """Units that the input keeps, ascending; of chains in the order shown."""
     scores: tuple[float, ...]
+    """Log-probability of each label, normalised over the labels, in the manifest's order."""
     input_ids: tuple[int, ...] = ()
+    """Tokens that the model read."""
     segment_ids: tuple[int, ...] = ()
+    """1 for the second text of a pair, 2 for the tokens of a claim; null for models that read one text."""
     text: str | None = None
+    """Reply, or a text with fills of its own; other texts follow from `kept`, `spans` and `fills`."""
 
 
 NO_NAMES = Names((), (), (), ())

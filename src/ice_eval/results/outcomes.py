@@ -230,21 +230,22 @@ FLAGS = ("weak_signal", "negative_signal", "ties")
 OUTCOMES = pa.schema(
     [
         *(pa.field(name, _NAME, nullable=False) for name in ("example_id", "attribution", "operator", "direction")),
-        pa.field("k", pa.string()),  # a share, `dynamic`, or null: set by the attribution
+        pa.field("k", pa.string()),
         pa.field("null", _NAME, nullable=False),
         pa.field("n_units", pa.int32(), nullable=False),
         pa.field("target", pa.int32()),
         pa.field("gold", pa.int32()),
-        pa.field("error", pa.string()),  # reason for missing numbers
+        pa.field("error", pa.string()),
         pa.field("predicted", pa.int32()),
-        pa.field("m", pa.int32()),  # random sets used
-        pa.field("exact", pa.bool_()),  # true if they are all sets of the size
-        pa.field("m_effective", pa.float64()),  # independent sets that they are worth, if fills are drawn
+        pa.field("m", pa.int32()),
+        pa.field("exact", pa.bool_()),
+        pa.field("m_effective", pa.float64()),
         *(pa.field(name, pa.float64()) for name in _REAL),
         *(pa.field(name, pa.bool_()) for name in FLAGS),
         pa.field("rationale", pa.list_(pa.int32())),
     ]
 )
+"""Columns of the file; `ExampleOutcome` describes them, and each flag has a column."""
 
 
 def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:

@@ -170,6 +170,7 @@ class RunCost(Record):
     """Tokens that attributions computed; a backward pass counts as two forward passes."""
     rows_by_kind: dict[str, int]
     attribution_seconds: dict[str, float]
+    """Seconds of each attribution; a pass that several share counts in equal parts."""
     attribution_rows: dict[str, int]
     """Probes of each attribution."""
     probe_tokens: dict[str, int]
@@ -800,14 +801,17 @@ class ExampleOutcome(Record):
     operator: str
     direction: Direction
     k: Share | None
+    """Share of units in a rationale, `dynamic`, or null: the attribution sets the size."""
     null: str
     n_units: int
     target: int | None
     """Index of the label that is explained."""
     gold: int | None
+    """Index of the right label."""
     error: str | None = None
     """Reason why the example was not evaluated."""
     predicted: int | None = None
+    """Index of the model's label."""
     m: int = 0
     """Number of random sets in the null."""
     exact: bool = False
@@ -826,10 +830,14 @@ class ExampleOutcome(Record):
     effect_size: float | None = None
     nsr: float | None = None
     score: float = nan
+    """Score of the rationale."""
     score_full: float = nan
+    """Score of the whole text."""
     score_empty: float = nan
+    """Score without any unit."""
     flags: tuple[str, ...] = ()
     rationale: tuple[int, ...] = ()
+    """Units of the rationale."""
 
     def __post_init__(self) -> None:
         if self.error is None:
