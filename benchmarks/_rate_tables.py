@@ -1,9 +1,13 @@
 """Tables of rates that were measured by simulation, before and after a change."""
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_SIZES = 4
+"""A table of a summary has every other size if there are more."""
 _SLACK = 1e-12
 
 
@@ -84,6 +88,23 @@ class Claim:
         table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
         return "\n\n".join(part for part in (f"## {self.title}", self.note, table) if part)
 
+    def summary(self) -> str:
+        """Return what a page says beside the overview: the note, and lines without a nominal rate, before → after."""
+        lines = [line for line in self.lines if line.most is None and line.least is None]
+        if not lines:
+            return f"**{self.title}.** {self.note}"
+        sizes = sorted({size for line in lines for size in line.cells})
+        sizes = sizes[:: 2 if len(sizes) > MOST_SIZES else 1]
+        head = ["in %" if self.in_percent else "", f"{self.sizes} = {sizes[0]}", *map(str, sizes[1:])]
+        rows = [[line.case, *(self._change(line.cells.get(size)) for size in sizes)] for line in lines]
+        table = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+        table.insert(1, f"|---|{'--:|' * len(sizes)}")
+        return f"## {self.title}\n\n{self.note}\n\n" + "\n".join(table)
+
+    def _change(self, cell: Cell | None) -> str:
+        rates = [] if cell is None else [rate for rate in (cell.before, cell.after) if rate is not None]
+        return " → ".join(self._text(rate).removesuffix(" %") for rate in rates)
+
     def _text(self, rate: float | None) -> str:
         if rate is None:
             return "–"
@@ -98,9 +119,27 @@ def _error(rate: float, n: int) -> float:
     return math.sqrt(rate * (1 - rate) / n)
 
 
+def as_csv(claims: Sequence[Claim]) -> str:
+    """Return every measured rate, a line each, as fractions."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(
+        ["claim", "case", "size_is", "size", "at_most", "at_least", "before", "after", "data_sets", "holds"]
+    )
+    for claim in claims:
+        for line in claim.lines:
+            for size, cell in line.cells.items():
+                found = (line.most, line.least, cell.before, cell.after)
+                texts = ["" if rate is None else f"{rate:.6g}" for rate in found]
+                judged = line.most is not None or line.least is not None
+                holds = ("no" if line.fails(size) else "yes") if judged else ""
+                writer.writerow([claim.title, line.case, claim.sizes, size, *texts, cell.n, holds])
+    return stream.getvalue()
+
+
 def overview(claims: Sequence[Claim]) -> str:
     """Return the worst rate of each kind of error, before and after."""
-    rows = [["claim", "nominal", "worst before", "worst after", "s.e.", "holds"], ["---"] * 6]
+    rows = [["claim", "nominal", "worst before", "worst after", "s.e.", "holds"]]
     for claim in claims:
         for nominal in dict.fromkeys((line.most, line.least) for line in claim.lines):
             if nominal == (None, None):
@@ -116,4 +155,5 @@ def overview(claims: Sequence[Claim]) -> str:
             error = percent(max(line.error for line in lines), digits=2)
             holds = "**no**" if any(line.failures for line in lines) else "yes"
             rows.append([claim.title, f"{sense} {percent(limit or 0.0)}", *texts, error, holds])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    table = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([table[0], "|---|---|---|---|---|---|", *table[1:]])

@@ -2,7 +2,7 @@
 
     python benchmarks/calibration.py                              print all tables (about eight minutes on one core)
     python benchmarks/calibration.py --quick                      the same with a tenth of the data sets
-    python benchmarks/calibration.py --write docs/calibration.md  write them as a page
+    python benchmarks/calibration.py --write docs/calibration.md  write a page of the worst rates, and all as CSV
 
 Each table compares the methods of `ice_eval.stats` (after) with those that they replaced (before): BCa bootstrap
 intervals, a verdict from interval and test together, a sign-flip test of differences, Benjamini-Yekutieli, and
@@ -46,7 +46,7 @@ from _former_methods import (
     signflip_pvalues,
     studentized,
 )
-from _rate_tables import Cell, Claim, Line, overview
+from _rate_tables import Cell, Claim, Line, as_csv, overview
 
 Sampler = Callable[[Rng, int, int], Values]
 """Draw (data sets, examples) from a distribution."""
@@ -191,8 +191,8 @@ def coverage(simulation: Simulation) -> Claim:
             found.add(f"{name}: too high", n, before > 0, after > 0, n=n_sets, most=TAIL)
             found.add(f"{name}: too low", n, before < 0, after < 0, n=n_sets, most=TAIL)
     note = (
-        "Share of 95 % intervals that cover the true mean, that lie above it (too high) and below it (too low). "
-        "A data set without an interval, which happened before, counts as covered."
+        "Share of 95 % intervals that cover the true mean, that are above it (too high) and below it (too low). "
+        "Data sets without an interval, which happened before, count as covered."
     )
     return Claim("Coverage of intervals", found(), note=note)
 
@@ -294,8 +294,8 @@ def many_methods(simulation: Simulation) -> Claim:
         found.add("power: one of 97 at 0.70, adjusted p", n, hits[:, 0], hits[:, 1], n=n_runs)
         found.add("power: one of 97 at 0.70, positive word", n, None, hits[:, 2], n=n_runs)
     note = (
-        "Share of runs with *any* error among useless methods: an adjusted p-value, or a positive word (before: by "
-        "single intervals; after: by simultaneous ones). Below, the power for the only effect among 97 configurations."
+        "Share of runs with *any* error among useless methods: an adjusted p-value, or a positive word (before by "
+        "single intervals, after by simultaneous ones). Power is for the only effect among 97 configurations."
     )
     return Claim("Many methods", found(), note=note)
 
@@ -409,8 +409,8 @@ def detectable(simulation: Simulation) -> Claim:
             found.add(f"power, {case}", n, detected, sides_of(new, 0.5) > 0, n=n_sets)
             found.add(f"stated win rate, {case}", n, before, after, n=n_sets)
     note = (
-        "Power for an explanation whose true win rate is the stated `detectable_win_rate`; 80 % is meant. The stated "
-        "rate comes from a random explanation, or from one whose win rates are nearly equal, unlike those of its sets."
+        "Power for an explanation whose true win rate is the stated `detectable_win_rate`; the target is 80 %. The "
+        "rate is stated for a random explanation, or for one whose win rates happen to be nearly equal."
     )
     return Claim("Detectable win rate", found(), note=note)
 
@@ -451,9 +451,7 @@ def looks(simulation: Simulation) -> Claim:
             fixed |= sides_of(samples[:, :end], 0.6) != 0
             found.add(name, end, before, after, n=n_sets, most=LEVEL)
             found.add(f"{name}: without `anytime`", end, None, fixed, n=n_sets)
-    note = (
-        "Share of data sets in which the truth was excluded at any look so far, after 10, 20, 50, 100 and 200 examples."
-    )
+    note = "Share of data sets in which any look so far, after 10, 20, 50, 100 and 200 examples, excluded the truth."
     return Claim("Repeated looks, `anytime=True`", found(), note=note)
 
 
@@ -468,9 +466,9 @@ def hard_cases(simulation: Simulation) -> Claim:
             found.add(f"{case}: too high", n, before > 0, after > 0, n=n_sets)
             found.add(f"{case}: too low", n, before < 0, after < 0, n=n_sets)
     note = (
-        "From 50 examples on, intervals are approximate. They may err too often, here in more than 2.5 % on one side, "
-        "where nearly all win rates are equal and a few are far off: a sample that has none of these looks precise. "
-        "Not checked; the noise of 50 random sets removes most of the excess."
+        "From 50 examples on, intervals are approximate. They may err in more than 2.5 % on one side where nearly all "
+        "win rates are equal and a few are far off: a sample without these looks precise. The noise of 50 random sets "
+        "removes most of the excess. These rates have no limit here."
     )
     return Claim("Where intervals are too short", found(), note=note)
 
@@ -565,8 +563,8 @@ def patterns(simulation: Simulation) -> Claim:
             found.add(f"{name}: excluded", n, None, wrong, n=n_sets, most=LEVEL)
             found.add(f"{name}: said", n, None, [each.pattern == chains.truth for each in verdicts], n=n_sets)
     note = (
-        "Share of sets of N chains of thought whose verdict excludes their true pattern, which is an error, and share "
-        "of those whose verdict is that pattern alone. SRC adj., E and R are the true ones; R is 0.95 if not named."
+        "Share of sets of N chains of thought whose verdict excludes their true pattern (an error), and whose verdict "
+        "is that pattern alone (said). SRC adj., E and R are true values; R is 0.95 if not named."
     )
     return Claim("Patterns of reasoning", found(), note=note)
 
@@ -592,34 +590,39 @@ INTRODUCTION = """\
 # Do the statistics hold what they promise?
 
 {answer}
-Every table compares the methods that ice-eval uses (after) with those of its first version (before).
 
 ```bash
 python benchmarks/calibration.py --write docs/calibration.md
 ```
 
-writes this page again, in about eight minutes on one core. It gives the same numbers every time, and exits with 1 if an
-error rate is too high. Win rates are drawn from known distributions. The simulations cover no other distributions, and
-nothing that happens before a win rate is computed: `ice selftest` runs the whole pipeline on models whose truth is
-known. The formulas are in [statistics.md](statistics.md); s.e. is the Monte Carlo standard error of a rate.
+writes this page and [every rate](calibration.csv) again, in about eight minutes on one core. The numbers are the same
+every time. The exit code is 1 if an error rate is too high.
+
+Win rates are drawn from known distributions; the simulations cover no others. They begin at win rates: `ice selftest`
+tests the whole pipeline on models whose truth is known. Formulas are in [statistics.md](statistics.md).
+
+## Error rates
+
+The worst rate over all cases and sizes. *After* are the methods of ice-eval, *before* those of its first version; an
+arrow leads from one to the other. An s.e. is a Monte Carlo standard error.
 """
 HOLDS = """\
-Yes, with one exception: of all measured rates that have a nominal value, none is worse than it by more than three Monte
-Carlo standard errors. But intervals of 50 or more examples may be
-[too short](#where-intervals-are-too-short) if nearly all win rates are equal."""
-FAILS = "No: rates that are marked below are worse than their nominal value by more than three standard errors."
+Yes, with one exception. No measured error rate is worse than its nominal value by more than three Monte Carlo standard
+errors. But intervals of 50 or more examples may be [too short](#where-intervals-are-too-short) if nearly all win rates
+are equal."""
+FAILS = "No: rates marked below are worse than their nominal value by more than three standard errors."
 
 
 def page(claims: Sequence[Claim]) -> str:
     answer = FAILS if any(claim.failures for claim in claims) else HOLDS
-    parts = [INTRODUCTION.format(answer=answer).rstrip(), overview(claims), *(claim.markdown() for claim in claims)]
-    return "\n\n".join(parts) + "\n"
+    summaries = sorted((claim.summary() for claim in claims), key=lambda text: text.startswith("## "))
+    return "\n\n".join([INTRODUCTION.format(answer=answer).rstrip(), overview(claims), *summaries]) + "\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="simulate a tenth of the data sets")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="also write the tables as a Markdown page")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="also write a page, and all rates as PAGE.csv")
     options = parser.parse_args(arguments)
     claims = []
     for measure in CLAIMS:
@@ -628,6 +631,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(overview(claims))
     if options.write:
         options.write.write_text(page(claims), encoding="utf-8")
+        options.write.with_suffix(".csv").write_text(as_csv(claims), encoding="utf-8")
     failures = [failure for claim in claims for failure in claim.failures]
     for failure in failures:
         print(f"above nominal: {failure}", file=sys.stderr)

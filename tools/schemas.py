@@ -49,8 +49,8 @@ def _schema(name: str) -> dict[str, Any]:
 PAGE_TEXT = """\
 # What is in a run folder?
 
-JSON and parquet files; pandas is enough to read them. Their format is version {version}. Folders of other versions are
-refused: run the evaluation again. `python tools/schemas.py` writes this page from the code.
+JSON and parquet files; pandas is enough to read them. Their format is version {version}. Folders of other versions
+are refused: run the evaluation again. `python tools/schemas.py` writes this page from the code.
 
 | file | holds |
 |---|---|
@@ -72,16 +72,16 @@ ledger = pd.concat(pd.read_parquet(path) for path in sorted(folder.glob("ledger/
 ledger[(ledger.kind == "rationale") & (ledger.attribution == "attention")][["example_id", "operator", "kept", "scores"]]
 ```
 
-A part is 16 consecutive examples, or 128 for a small classifier on a GPU. A later command adds files `-001`, `-002`, …
-to a part; readers take their union.
+A part is 16 consecutive examples, or 128 for a small classifier on a GPU. A later command adds files `-001`, `-002`,
+… to a part; readers take their union.
 
 ## When does a folder continue?
 
-Model, weights, dtype, quantisation, task, data, prompt and all settings that define rows must be the same. Attributions,
-operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
+Model, weights, dtype, quantisation, task, data, prompt and all settings that define rows must be the same.
+Attributions, operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
 
-- Kills, resumes and [other executors](scaling.md) change no bit on the same hardware. A kill loses at most the part in
-  flight, on a GPU two. Files are renamed into place, so each is whole or absent.
+- Kills, resumes and [other executors](scaling.md) change no bit on the same hardware. A kill loses at most the part
+  in flight, on a GPU two. Files are renamed into place, so each is whole or absent.
 - The first Ctrl-C writes what has begun and exits with 130; the second stops at once. A full disk ends a run with
   exit 1; the same command continues.
 - With `--adaptive examples` m is the most sets of an example; with `dataset` the pilot's m is `planned`, and stays.
@@ -97,8 +97,9 @@ repaired, only the tables of `ice report` work. The same `ice run` scores that p
 
 Kinds: {kinds}.
 
-A rationale's null are the first m `random` rows in the order of `set` that have its example, operator, direction, size
-and null (shared, or of its `attribution`), without its own set. File metadata (`ice_cost`) hold the cost of each file.
+A rationale's null are the first m `random` rows in the order of `set` that have its example, operator, direction,
+size and null (shared, or of its `attribution`), without its own set. File metadata (`ice_cost`) hold the cost of each
+file.
 
 ## Columns of `inputs/*.parquet`
 
@@ -122,16 +123,16 @@ Rates are fractions. A `verdict` has its `word` and its `text`; `Run.summary()` 
 
 ## Chains of thought
 
-Units are steps. `spans` are in the field `chain`; further `fields` are `question`, `answer`, `gold` and `n_options`. The
-input's `gold` is 0 where the chain's own answer is right. Labels are `same` and `changed`: `scores` are 0 and −1000, or
-log ½ twice where a reply cannot be read. `input_ids` name problem, repeat and steps. In a further pose the operator ends
-in it, as `delete@prefill`. `token_budget` counts steps, and `noise_guard` is null.
+Units are steps. `spans` are in the field `chain`; further `fields` are `question`, `answer`, `gold` and `n_options`.
+The input's `gold` is 0 where the chain's own answer is right. Labels are `same` and `changed`: `scores` are 0 and
+−1000, or log ½ twice where a reply cannot be read. `input_ids` name problem, repeat and steps. In a further pose the
+operator ends in it, as `delete@prefill`. `token_budget` counts steps, and `noise_guard` is null.
 
 ## Cited answers
 
 Examples are claims, `ANSWER#NUMBER`, and `group` is the answer. `fields` hold `question`, `answer`, `claim`, and each
-passage as `passage NAME`. `scores` are mean log-probabilities of the claim's tokens; where a server answers again, the
-labels are `stated` and `missing`.
+passage as `passage NAME`. `scores` are mean log-probabilities of the claim's tokens; where a server answers again,
+the labels are `stated` and `missing`.
 """
 
 

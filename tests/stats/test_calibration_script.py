@@ -1,6 +1,8 @@
 """The simulations of `benchmarks/calibration.py` run, and find no error rate above its nominal value."""
 
+import csv
 import importlib
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -32,10 +34,21 @@ def test_every_claim_is_measured(claims):
     assert np.all(np.isfinite(rates)) and min(rates) >= 0 and max(rates) <= 1
 
 
-def test_the_page_has_a_table_for_every_claim(calibration, claims):
+def test_the_page_has_every_claim_and_all_rates_without_a_nominal_value(calibration, claims):
     page = calibration.page(claims)
     assert page.startswith("# ") and page.endswith("|\n")
-    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == [claim.title for claim in claims]
+    for claim in claims:
+        free = [line for line in claim.lines if line.most is None and line.least is None]
+        assert (f"## {claim.title}\n" in page) == bool(free)
+        assert claim.note in page and all(f"| {line.case} | " in page for line in free)
+
+
+def test_the_csv_file_has_every_rate(calibration, claims):
+    rows = [*csv.DictReader(io.StringIO(calibration.as_csv(claims)))]
+    cells = [cell for claim in claims for line in claim.lines for cell in line.cells.values()]
+    assert [float(row["after"]) for row in rows] == pytest.approx([cell.after for cell in cells], rel=1e-5)
+    assert [row["holds"] for row in rows].count("no") == sum(len(claim.failures) for claim in claims)
+    assert {row["claim"] for row in rows} == {claim.title for claim in claims}
 
 
 def test_a_rate_above_nominal_fails_and_is_marked(calibration):
@@ -71,3 +84,4 @@ def test_no_error_rate_is_above_nominal(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert page.read_text(encoding="utf-8").splitlines()[2].startswith("Yes, ")
+    assert page.with_suffix(".csv").exists()
