@@ -1,6 +1,9 @@
 """What the documentation says of names, options and formats is what the program says."""
 
+import builtins
 import json
+import math
+import pkgutil
 import re
 import runpy
 from dataclasses import fields
@@ -10,10 +13,13 @@ import pytest
 import typer
 
 import ice_eval as ice
+from ice_eval.analysis.measures import measures
 from ice_eval.attributions import attributions
 from ice_eval.cli import app
+from ice_eval.executors import executors
 from ice_eval.interop import formats
 from ice_eval.models import SUITE, models
+from ice_eval.nulls import nulls
 from ice_eval.operators import operators
 from ice_eval.report.sentences import FLAGS
 from ice_eval.subjects.context import CitationTask
@@ -24,6 +30,16 @@ PAGES = [
     *("README.md", "CONTRIBUTING.md", "examples/README.md"),
     *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))),
 ]
+SOURCE = ROOT / "src/ice_eval"
+GROUPS = {
+    f"ice_eval.{each.kind}s" for each in (attributions, executors, formats, measures, models, nulls, operators, tasks)
+}
+"""Groups of entry points; some are no modules."""
+FOREIGN = {"aggregate", "changes", "floor", "replace", "s"}
+"""Functions of other packages, and notation."""
+_DOTTED = re.compile(r"`((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)(?:\([^`]*\))?`")
+_CALLED = re.compile(r"`(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)\([^`]*\)`")
+_FILE = re.compile(r"`([\w-]+(?:/[\w-]+)+\.py)`")
 _ICE = re.compile(r"(?:^|[`$(] ?)ice ([a-z][^\n`]*)", re.MULTILINE)
 
 
@@ -55,6 +71,42 @@ def test_commands_and_options_of_a_page_exist(page, known_options):
         assert names or words[0] in {known[0] for known in known_options}, f"{page}: no command 'ice {line}'"
         for flag in re.findall(r"(?<=\s)--[a-z][a-z-]*", line.partition("#")[0]):
             assert any(flag in known_options[name] for name in names), f"{page}: no option {flag} of 'ice {line}'"
+
+
+def in_package(name):
+    """Return True if a dotted name, perhaps without `ice_eval.`, is one of the package."""
+    full = f"ice_eval.{name.removeprefix('ice.').removeprefix('ice_eval.')}"
+    if full in GROUPS:
+        return True
+    try:
+        return pkgutil.resolve_name(full) is not None
+    except (ImportError, AttributeError):
+        return False
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_functions_modules_and_files_on_a_page_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    ours = {"ice", "ice_eval", *(module.name for module in pkgutil.iter_modules(ice.__path__))}
+    suffixes = {"csv", "html", "json", "jsonl", "md", "parquet", "pdf", "py", "yaml"}
+    for name in _DOTTED.findall(text):
+        first, last = name.split(".")[0], name.split(".")[-1]
+        assert first not in ours or last in suffixes or in_package(name), f"{page}: no {name}"
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    known = {*re.findall(r"^ *(?:def|class) (\w+)", sources, re.MULTILINE), *dir(builtins), *dir(math), *FOREIGN}
+    assert {*_CALLED.findall(text)} - known == set()
+    for path in _FILE.findall(text):
+        assert any((folder / path).is_file() for folder in (ROOT, SOURCE.parent, SOURCE, (ROOT / page).parent)), f"{page}: no {path}"
+
+
+def test_every_estimator_of_the_page_of_statistics_names_its_function():
+    found = []
+    for table in re.findall(r"(?:^\|.*\n)+", (ROOT / "docs/statistics.md").read_text(encoding="utf-8"), re.MULTILINE):
+        head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
+        if "function" in head:
+            found += [name for row in rows for name in re.findall("`([^`]+)`", row[head.index("function")])]
+    assert len(found) > 20
+    assert [name for name in found if "." not in name or not in_package(name)] == []
 
 
 def test_the_page_of_commands_is_what_the_program_says():
