@@ -54,8 +54,9 @@ check: $(DEV)  ## lint, formatting, types, imports, licences and pins of depende
 audit: $(DEV)  ## the audit of make check, and known vulnerabilities of the pinned versions (pip-audit, network)
 	@$(BIN)/python tools/audit.py --vulnerabilities
 
-docs: $(DEV)  ## write the reference of commands, and build the site of docs/ into site/
+docs: $(DEV)  ## write the pages on commands and on the run folder, and build the site of docs/ into site/
 	@$(BIN)/python tools/cli_reference.py
+	@$(BIN)/python tools/schemas.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: $(DEV)  ## show the site on this machine while pages are written

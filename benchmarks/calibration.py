@@ -595,8 +595,8 @@ INTRODUCTION = """\
 python benchmarks/calibration.py --write docs/calibration.md
 ```
 
-writes this page and [every rate](calibration.csv) again, in about eight minutes on one core. The numbers are the same
-every time. The exit code is 1 if an error rate is too high.
+This command writes the page and [every rate](calibration.csv) again, in about eight minutes on one core. The numbers are
+the same every time. The exit code is 1 if an error rate is too high.
 
 Win rates are drawn from known distributions; the simulations cover no others. They begin at win rates: `ice selftest`
 tests the whole pipeline on models whose truth is known. Formulas are in [statistics.md](statistics.md).

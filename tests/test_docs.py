@@ -96,7 +96,8 @@ def test_functions_modules_and_files_on_a_page_exist(page):
     known = {*re.findall(r"^ *(?:def|class) (\w+)", sources, re.MULTILINE), *dir(builtins), *dir(math), *FOREIGN}
     assert {*_CALLED.findall(text)} - known == set()
     for path in _FILE.findall(text):
-        assert any((folder / path).is_file() for folder in (ROOT, SOURCE.parent, SOURCE, (ROOT / page).parent)), f"{page}: no {path}"
+        folders = (ROOT, SOURCE.parent, SOURCE, (ROOT / page).parent)
+        assert any((folder / path).is_file() for folder in folders), f"{page}: no {path}"
 
 
 def test_every_estimator_of_the_page_of_statistics_names_its_function():

@@ -50,7 +50,7 @@ PAGE_TEXT = """\
 # What is in a run folder?
 
 JSON and parquet files; pandas is enough to read them. Their format is version {version}. Folders of other versions
-are refused: run the evaluation again. `python tools/schemas.py` writes this page from the code.
+are refused: run the evaluation again. The code writes this page (`make docs`).
 
 | file | holds |
 |---|---|
