@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_SIZES = 4
-"""A table of a summary has every other size if there are more."""
+MOST_SIZES = 3
+"""A table of a summary leaves sizes out if there are more."""
 _SLACK = 1e-12
 
 
@@ -94,7 +94,7 @@ class Claim:
         if not lines:
             return f"**{self.title}.** {self.note}"
         sizes = sorted({size for line in lines for size in line.cells})
-        sizes = sizes[:: 2 if len(sizes) > MOST_SIZES else 1]
+        sizes = sizes[:: math.ceil(len(sizes) / MOST_SIZES)]
         head = ["in %" if self.in_percent else "", f"{self.sizes} = {sizes[0]}", *map(str, sizes[1:])]
         rows = [[line.case, *(self._change(line.cells.get(size)) for size in sizes)] for line in lines]
         table = [f"| {' | '.join(row)} |" for row in (head, *rows)]

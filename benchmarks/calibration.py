@@ -595,7 +595,7 @@ INTRODUCTION = """\
 python benchmarks/calibration.py --write docs/calibration.md
 ```
 
-This command writes the page and [every rate](calibration.csv) again, in about eight minutes on one core. The numbers are
+This command writes the page and [every rate](calibration.csv) again, in about eight minutes on one core. Numbers are
 the same every time. The exit code is 1 if an error rate is too high.
 
 Win rates are drawn from known distributions; the simulations cover no others. They begin at win rates: `ice selftest`
