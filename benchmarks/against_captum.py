@@ -10,8 +10,8 @@ transformers loads it; `--same-kernels` gives it ours, with its faster matrix pr
 
 ratio         seconds of captum with the batch that suited it best, against seconds of the attribution in a run
 one_by_one    the same for captum's own default, one perturbation at a time, where `--batches` has a 1
-difference    largest difference of two attributions, where both are defined alike; of LIME and KernelSHAP, by the probes
-              that the run drew
+difference    largest difference of two attributions of the same definition; of LIME and KernelSHAP, by the probes that
+              the run drew
 error         of KernelSHAP: mean distance from the Shapley values of many probes, ours and captum's with as many
 """
 
@@ -243,7 +243,7 @@ def _seconds(texts: Sequence[Text], name: str, arguments: argparse.Namespace, ba
 
 
 def _difference(text: Text, name: str, spec: str, ours: NDArray[np.float64]) -> float:
-    """Return the largest difference from captum's values of the same definition; of surrogates, with the same probes."""
+    """Return the largest difference from captum's values of the same definition, with the same probes."""
     method: Any = method_of(spec)
     if name == "integrated-gradients":
         return float(np.abs(_integrated(text, method.steps, 64) - ours).max())

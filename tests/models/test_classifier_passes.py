@@ -166,3 +166,21 @@ def test_the_host_reads_nothing_while_a_batch_is_sent(tiny, reviews, family):
     with ReadValues() as seen:
         model.observe(items, [0] * 4, labels, BOTH)
     assert seen.found == []
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_the_last_layer_is_computed_for_the_first_token_alone(tiny, reviews, family, monkeypatch):
+    model = tiny(family)
+    rows, labels, widths = rows_of(model, reviews), model.labels(reviews), []
+    layers, longest = model.model.base_model.encoder.layer, int(rows.lengths.max())
+    for layer in layers:
+        layer.intermediate.register_forward_hook(lambda _, given, found: widths.append(given[0].shape[1]))
+    np.testing.assert_allclose(model.log_scores(rows, labels), model._plain_scores(rows, labels), atol=1e-5)
+    assert widths[: len(layers)] == [longest] * (len(layers) - 1) + [1] and widths[-1] > 1
+    item = encode(model.codec, reviews, reviews.examples()[0])
+    text = model.embedded(item, 1, labels)
+    gradients = text.gradients(text.embedding[None] / 2)
+    assert widths[-1] == 1
+    monkeypatch.setattr(classifier, "_READS_FIRST", frozenset())
+    np.testing.assert_allclose(text.gradients(text.embedding[None] / 2), gradients, atol=1e-5)
+    assert widths[-1] == len(item.ids)

@@ -118,10 +118,10 @@ def replaced_forward(
 
 
 def fast_products(model: Any) -> Callable[[], None]:
-    """Let the linear layers of a float32 model on a CPU multiply with oneDNN where MKL is slow; the result undoes it."""
+    """Let linear layers of a float32 model on a CPU multiply with oneDNN where MKL is slow; the result undoes it."""
     # torch multiplies float32 matrices with MKL, which keeps its AVX-512 kernels for processors of Intel. On a core of
     # a Zen 5 it computes 119 GFLOP/s, and oneDNN, which torch brings along, 260.
-    usable = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")  # type: ignore[no-untyped-call]
+    usable = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     plain = model.dtype == torch.float32 and input_device(model).type == "cpu" and not is_spread(model)
     if not (usable and plain and _mkl_is_slow()):
         return lambda: None
@@ -138,7 +138,7 @@ def _mkl_is_slow() -> bool:
         vendor = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return False
-    return torch.backends.mkl.is_available() and "vendor_id" in vendor and "GenuineIntel" not in vendor
+    return torch._C.has_mkl and "vendor_id" in vendor and "GenuineIntel" not in vendor
 
 
 def _linear(module: Any, forward: Callable[[torch.Tensor], torch.Tensor], states: torch.Tensor) -> torch.Tensor:
