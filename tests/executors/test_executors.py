@@ -58,6 +58,7 @@ def test_the_known_executors_and_what_they_are():
     [
         ("rai", {}, "no executor named 'rai'; did you mean 'ray'"),
         ("local", {"address": "auto"}, "address = 'auto' means nothing to the executor 'local'; .* executor 'ray'"),
+        ("ray", {"gpus_per_worker": 1e-5}, "gpus per worker = 1e-05: 0, a share such as 0.5"),
         ("ray", {"gpus_per_worker": -1}, "gpus per worker = -1: 0, a share such as 0.5, or a whole number is expected"),
         ("ray", {"gpus_per_worker": 1.5}, "gpus per worker = 1.5"),
     ],
@@ -91,6 +92,9 @@ def test_an_address_where_nobody_listens_is_told_at_once(tmp_path):
         (Resources(cpus=1, gpus=1), {"CPU": 64.0, "GPU": 8.0}, 8),
         (Resources(cpus=1, gpus=0.1), {"CPU": 64.0, "GPU": 1.0}, 10),
         (Resources(cpus=1, gpus=2), {"CPU": 64.0, "GPU": 3.0}, 1),
+        (Resources(cpus=1, gpus=0.4), {"CPU": 64.0, "GPU": 2.0}, 4),
+        (Resources(cpus=1, gpus=0.6), {"CPU": 64.0, "GPU": 3.0}, 3),
+        (Resources(cpus=1, gpus=0.5), {"CPU": 3.0, "GPU": 2.0}, 3),
         (Resources(cpus=1, gpus=1), {"memory": 1.0}, 0),
     ],
     ids=str,

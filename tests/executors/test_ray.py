@@ -1,11 +1,13 @@
 """Runs on a real Ray cluster end as they do in one process, whatever happens to workers and nodes."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 from tests.small_grids import content, write_reviews
@@ -13,8 +15,9 @@ from tests.small_runs import Waves, results_of, rows_of, run, texts
 
 import ice_eval
 from ice_eval.bench import grid_of, run_grid
-from ice_eval.errors import ModelError
+from ice_eval.errors import ConfigError, ModelError
 from ice_eval.executors import executor_named
+from ice_eval.executors import ray as ray_executor
 
 ray = pytest.importorskip("ray", reason="needs the extra: pip install 'ice-eval[ray]'")
 
@@ -187,6 +190,107 @@ def test_a_run_whose_node_dies_under_a_part_is_the_same(cluster, second_node, on
     assert len(lost(heard)) == 1
     assert (seen / victim).exists() and (seen / cluster.head_node.node_id).exists()
     assert heard.scored == local.folder.manifest().cost.rows == found.folder.manifest().cost.rows
+
+
+@pytest.fixture
+def with_gpus(cluster):
+    """Add nodes that declare GPUs; Ray hands them out by number, whether they are there or not."""
+    nodes = []
+
+    def add(gpus):
+        nodes.append(cluster.add_node(num_cpus=4, num_gpus=gpus, **MEMORY))
+        return nodes[-1]
+
+    yield add
+    for node in nodes:
+        if node in cluster.list_all_nodes():
+            cluster.remove_node(node)
+
+
+def shown_gpus(folder, *, wanted):
+    """Note the GPUs that this process may use, and wait until as many processes have as are wanted."""
+    (folder / f"gpus-{os.environ.get('CUDA_VISIBLE_DEVICES')}-process-{os.getpid()}").touch()
+    deadline = time.monotonic() + 60
+    while len(list(folder.glob("gpus-*"))) < wanted and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("gpus_per_worker", "seen"),
+    [(None, {"0": 1, "1": 1}), (0.5, {"0": 2, "1": 2}), (0.6, {"0": 1, "1": 1}), (2, {"0,1": 1}), (0, {"": 4})],
+)
+def test_replicas_share_declared_gpus_as_asked(on_cluster, with_gpus, local, tmp_path, gpus_per_worker, seen):
+    with_gpus(2)
+    folder = tmp_path / "processes"
+    model = Mortal(folder, functools.partial(shown_gpus, wanted=sum(seen.values())))
+    found = on_cluster(model=model, gpus_per_worker=gpus_per_worker)
+    assert_same(found, local)
+    assert Counter(path.name.split("-")[1] for path in folder.glob("gpus-*")) == seen
+
+
+@pytest.mark.slow
+def test_more_gpus_than_a_node_has_are_refused_with_what_there_is(on_cluster, with_gpus):
+    with_gpus(2)
+    there = (
+        r"needs, 1 CPU and 3 GPU; its nodes have (2 CPU and 0 GPU; 4 CPU and 2 GPU|4 CPU and 2 GPU; 2 CPU and 0 GPU)"
+    )
+    with pytest.raises(ConfigError, match=there):
+        on_cluster(gpus_per_worker=3)
+
+
+@pytest.mark.slow
+def test_a_run_waits_for_gpus_that_others_hold_and_says_so(cluster, on_cluster, with_gpus, local, monkeypatch):
+    monkeypatch.setattr(ray_executor, "_PATIENCE", 1)
+    with_gpus(1)
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        holder = ray.remote(num_cpus=0, num_gpus=1)(Counter).remote()
+        ray.get(holder.total.remote())
+
+        class Waiting(Heard):
+            def say(self, message):
+                super().say(message)
+                if "waiting for room" in message:
+                    ray.kill(holder)
+
+        heard = Waiting()
+        assert_same(on_cluster(reporter=heard), local)
+    finally:
+        ray.shutdown()
+    assert "waiting for room on the Ray cluster: a worker needs 1 CPU and 1 GPU." in heard.said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_part_of_a_lost_node_goes_to_another_gpu_if_there_is_one(
+    cluster, on_cluster, with_gpus, local, tmp_path, others
+):
+    node, *_ = [with_gpus(1) for _ in range(1 + others)]
+    seen, victim, heard = tmp_path / "nodes", node.node_id, Heard()
+
+    def fate(folder):
+        here = ray.get_runtime_context().get_node_id()
+        (folder / here).touch()
+        if here == victim:
+            time.sleep(600)
+        wait_for(folder / victim)
+
+    def kill():
+        wait_for(seen / victim)
+        cluster.remove_node(node, allow_graceful=False)
+
+    killer = threading.Thread(target=kill, daemon=True)
+    killer.start()
+    if others:
+        assert_same(on_cluster(model=Mortal(seen, fate), reporter=heard), local)
+        assert len(lost(heard)) == 1
+    else:
+        lost_all = r"no node of the Ray cluster has room for a worker any more \(1 CPU and 1 GPU\); the same command"
+        with pytest.raises(ModelError, match=lost_all):
+            on_cluster(model=Mortal(seen, fate))
+    killer.join(timeout=60)
+    assert (seen / victim).exists() and not (seen / cluster.head_node.node_id).exists()
 
 
 def dies(folder):

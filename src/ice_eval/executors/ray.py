@@ -17,6 +17,7 @@ from ice_eval.executors import Executor, FinishedItem, Item, Result, W, Work, Wo
 from ice_eval.scoring import Progress
 
 _CONNECT_S = 10.0
+_LEAST_SHARE = 0.0001  # of a GPU: Ray counts no smaller ones
 _LOSSES = 3  # times that an item may be lost with its worker, or workers may fail to start, before the run ends
 _POLL_S = 2.0  # interval at which busy workers are polled for progress
 _PATIENCE = 10  # polls after which the user is informed that workers wait for resources
@@ -47,7 +48,11 @@ class Resources(NamedTuple):
         """Return the number of such workers that a node can hold."""
         has = Resources.of(node)
         by_cpus = has.cpus // self.cpus
-        return int(min(by_cpus, (has.gpus + 1e-9) // self.gpus) if self.gpus else by_cpus)
+        if not self.gpus:
+            return int(by_cpus)
+        # A share is of one GPU: what is left of two is not a third one.
+        by_gpus = has.gpus // self.gpus if self.gpus >= 1 else has.gpus // 1 * ((1 + 1e-9) // self.gpus)
+        return int(min(by_cpus, by_gpus))
 
     def __str__(self) -> str:
         return f"{self.cpus:g} CPU and {self.gpus:g} GPU"
@@ -65,7 +70,8 @@ class Ray(Executor):
 
     def __post_init__(self) -> None:
         gpus = self.gpus_per_worker
-        if gpus is not None and not (0 <= gpus <= 1 or (gpus > 1 and float(gpus).is_integer())):
+        shares = gpus == 0 or (gpus is not None and _LEAST_SHARE <= gpus <= 1)
+        if gpus is not None and not (shares or (gpus > 1 and float(gpus).is_integer())):
             raise ConfigError(f"gpus per worker = {gpus}: 0, a share such as 0.5, or a whole number is expected.")
 
     @contextlib.contextmanager
