@@ -49,7 +49,7 @@ from _synthetic import device_name, is_random, model_of, random_task
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 METHODS = ("occlusion", "integrated-gradients", "lime", "kernel-shap")
-_MANY, _MOST_TEXTS = 8192, 4
+_MANY, _MOST_TEXTS = 2048, 4
 """Probes of the Shapley values that errors are counted from, and texts whose errors are counted."""
 
 
