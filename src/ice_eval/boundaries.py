@@ -16,7 +16,7 @@ import functools
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +52,17 @@ class Tokens:
 class Codec(Protocol):
     """The part of a model's tokenizer that the encoding needs."""
 
-    reads_pairs: bool
-    """True if the model takes a text and a text pair (a sequence classifier) rather than one prompt."""
     max_tokens: int
     """Longest input of the model."""
     special: SpecialIds
+
+    @property
+    def reads_pairs(self) -> bool | Literal["bare"]:
+        """True if the model takes a text and a text pair (a sequence classifier) rather than one prompt.
+
+        `bare`: only fields without a prompt's words around them are a pair (a function); any other prompt is one text.
+        """
+        ...
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Return ids with special tokens by the model's convention, and the characters behind each.

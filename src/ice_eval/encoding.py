@@ -161,7 +161,7 @@ def _is_framed(codec: Codec, task: Task) -> bool:
 def rendered(codec: Codec, task: Task, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
     """Return the pieces of the prompt or of a classifier's text, and those of its pair (perhaps none)."""
     if codec.reads_pairs:
-        return task.classifier_pieces(fields)
+        return task.classifier_pieces(fields, bare_pairs=codec.reads_pairs == "bare")
     if not task.chat:
         return task.prompt_pieces(fields), []
     before, after = codec.chat_frame(task.turns())

@@ -3,6 +3,7 @@
 import re
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from tests.small_runs import shown_rows
 import ice_eval as ice
 from ice_eval.models import load_model
 from ice_eval.models.function import TextCodec, WordCodec
+from ice_eval.tasks import adhoc_task, as_functions_read, load_task
 
+PROMPT = "Review: {text}\nSentiment:"
 WEIGHTS = {"good": 2.0, "great": 3.0, "bad": -2.0, "dull": -1.0}
 TEXTS = ["A good film, with a great cast!", "bad sound and a dull plot… really", "it isn't good; it's great"]
 
@@ -30,7 +33,7 @@ def task(**changes):
     return ice.Task(
         **{
             "data": ice.Records([{"text": text, "label": i % 2} for i, text in enumerate(TEXTS)]),
-            "prompt": "Review: {text}\nSentiment:",
+            "prompt": "{text}",
             "label_words": {"negative": " negative", "positive": " positive"},
             **changes,
         }
@@ -56,7 +59,7 @@ def test_the_function_sees_the_text_that_a_row_shows():
     run, seen = listened(operators=["delete"])
     shown = {row.text for row in shown_rows(run.folder)}
     assert shown == seen
-    assert set(TEXTS) <= shown  # nothing removed: the text to the letter, and without the prompt's words
+    assert set(TEXTS) <= shown  # nothing removed: the text to the letter
 
 
 def test_the_function_sees_the_fills_that_a_row_shows():
@@ -95,6 +98,55 @@ def test_two_fields_come_as_pairs():
     pairs = task(data=ice.Records([{"a": "one two", "b": "three four"}] * 1), prompt="{a} {b}")
     ice.evaluate(spy, pairs, attributions=["random"], operators=["delete"], m=3)
     assert ("one two", "three four") in seen
+
+
+def asked_of(prompt, **changes):
+    """All that a function reads about the fields `a` and `b`."""
+    seen = []
+
+    def spy(texts):
+        seen.extend(texts)
+        return np.full((len(texts), 2), 0.5)
+
+    row = {"a": "one two", "b": "three four", "label": 0}
+    own = task(data=ice.Records([row]), prompt=prompt, **changes)
+    ice.evaluate(spy, own, attributions=["random"], operators=["delete"], m=3)
+    return seen
+
+
+@pytest.mark.parametrize("prompt", ["{a} {b}", "{a}\n{b}"])
+def test_every_input_of_a_pair_is_a_pair_even_if_a_text_is_empty(prompt):
+    seen = asked_of(prompt)
+    assert all(isinstance(each, tuple) and len(each) == 2 for each in seen)
+    assert {("one two", "three four"), ("", "")} <= set(seen)
+
+
+def test_a_prompt_with_words_reaches_a_function_as_one_text():
+    seen = asked_of("First: {a}\nSecond: {b}\nAnswer:")
+    assert {"First: one two\nSecond: three four\nAnswer:", "First:\nSecond:\nAnswer:"} <= set(seen)
+    assert all(isinstance(each, str) for each in seen)
+
+
+def test_a_classifier_prompt_takes_precedence_for_functions():
+    assert ("one two", "three four") in asked_of("First: {a} Second: {b}", classifier_prompt="{a} {b}")
+
+
+def test_a_known_task_gives_a_function_its_bare_fields():
+    known = load_task("esnli")
+    row = {"premise": "one two", "hypothesis": "three four", "label": "neutral"}
+    seen = []
+
+    def spy(pairs):
+        seen.extend(pairs)
+        return np.full((len(pairs), 3), 1 / 3)
+
+    ice.evaluate(spy, replace(known, data=ice.Records([row])), attributions=["random"], operators=["delete"], m=3)
+    assert ("one two", "three four") in seen
+
+
+def test_a_task_of_python_and_the_command_give_a_function_the_same_text():
+    by_command = adhoc_task(ice.Records([]), prompt=PROMPT, labels=["negative", "positive"])
+    assert as_functions_read(task(prompt=PROMPT)).classifier_text == by_command.classifier_text == PROMPT
 
 
 def test_certain_answers_are_finite():

@@ -13,7 +13,7 @@ from ice_eval.models import LabelScoring, Model, Scoring
 from ice_eval.rationales import Share
 from ice_eval.records import Encoded, Example, Inputs, Scope, Unit
 from ice_eval.scoring import Scorer
-from ice_eval.tasks import Task, data_notes
+from ice_eval.tasks import Piece, Task, data_notes
 
 N_SHOWN, N_SCORED = 3, 50
 
@@ -91,7 +91,8 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
 
 
 def _segments(model: Model, task: Task, example: Example, item: Encoded) -> Iterator[Segment]:
-    for piece in (piece for sequence in rendered(model.codec, task, example.fields) for piece in sequence):
+    first, second = rendered(model.codec, task, example.fields)
+    for piece in (*first, *([Piece("\n"), *second] if second else [])):
         spans = [span for span in item.spans if span.field == piece.field]
         place = 0
         for span in spans:

@@ -41,7 +41,7 @@ from ice_eval.errors import ConfigError, DataError
 from ice_eval.executors import Executor, executor_named
 from ice_eval.interop import Explanation
 from ice_eval.interop import formats as explanation_formats
-from ice_eval.models import DeviceMap, MaxMemory, Model, ModelRef, Served, load_model, load_reader
+from ice_eval.models import DeviceMap, MaxMemory, Model, ModelRef, Served, is_function, load_model, load_reader
 from ice_eval.operators import operators as operator_registry
 from ice_eval.operators.steps import Arrangement
 from ice_eval.pipeline import (
@@ -65,7 +65,18 @@ from ice_eval.subjects.context import CitedAnswer
 from ice_eval.subjects.context.judged import Judge, scoring_claims
 from ice_eval.subjects.context.subject import ANSWERS, CITED, ContextSubject
 from ice_eval.subjects.context.tasks import CitationTask
-from ice_eval.tasks import AnyTask, DataSource, FileData, Task, in_chat, named_task, read_as, tasks, with_file
+from ice_eval.tasks import (
+    AnyTask,
+    DataSource,
+    FileData,
+    Task,
+    as_functions_read,
+    in_chat,
+    named_task,
+    read_as,
+    tasks,
+    with_file,
+)
 
 AttributionSpec = Attribution | ArrayLike | Callable[..., ArrayLike] | str | Path | Explanation | None
 """Also accepted: objects of the libraries that `ice_eval.interop` knows, and sequences or mappings of any of them."""
@@ -373,6 +384,9 @@ def _task_of(given: Mapping[str, Any]) -> AnyTask:
         raise ConfigError(f"no task is named; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
     if data is not None:
         chosen = replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
+    model = given["model"].reader.model if isinstance(given["model"], Replicas) else given["model"]
+    if isinstance(chosen, Task) and is_function(model):
+        chosen = as_functions_read(chosen)
     return in_chat(chosen, given["chat"], given["system"]) if isinstance(chosen, Task | CitationTask) else chosen
 
 

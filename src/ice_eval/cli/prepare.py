@@ -62,13 +62,15 @@ def check(
 ) -> None:
     """Show rendered prompts, their protected parts, label tokens, and accuracy on 50 rows."""
     from ice_eval.analysis import check_task
-    from ice_eval.models import load_model
+    from ice_eval.models import is_function, load_model
+    from ice_eval.tasks import as_functions_read
 
     unit, chat = values.pop("unit"), values.pop("chat")
     loading = {each.name: values.pop(each.name) for each in LOADING if each.name in values}
     is_file = Path(task).suffix.lower() in {".jsonl", ".csv"}
     flags = TaskFlags(**values, task=None if is_file else task)
     chosen = task_of(flags._replace(data=Path(task)) if is_file else flags)
+    chosen = as_functions_read(chosen) if is_function(model) else chosen
     chosen.examples(limit=1)  # a bad file is reported before a model is loaded
     found = check_task(load_model(model, **loading), replace(chosen, chat=chat or chosen.chat), unit=unit)
     if as_json:
@@ -136,14 +138,15 @@ def validate(
     """
     from ice_eval.analysis import check_explanations
     from ice_eval.attributions import explained
-    from ice_eval.models import load_model
+    from ice_eval.models import is_function, load_model
     from ice_eval.pipeline import examples_read
-    from ice_eval.tasks import Task, in_chat, read_as
+    from ice_eval.tasks import Task, as_functions_read, in_chat, read_as
 
     arguments = arguments_of(values)
     if not isinstance(arguments["task"], Task):
         raise ConfigError("`ice validate` is about explanations of texts; a run of another task checks its own.")
     task = in_chat(arguments["task"], arguments["chat"], arguments["system"])
+    task = as_functions_read(task) if is_function(arguments["model"]) else task
     asked = {name: values[name] for name in _RELEVANT if name != "k"}
     config = run_config(asked, task=task.name, language=task.language)
     task = read_as(task, order=config.order, max_characters=config.max_characters)

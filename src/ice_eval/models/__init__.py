@@ -20,11 +20,12 @@ from ice_eval.models.base import (
     model,
     models,
 )
+from ice_eval.models.function import is_function
 from ice_eval.models.load import SUITE, HubModel, ModelRef, load_model, load_reader, suite_model
 from ice_eval.models.served import SERVED, Served
 
 __all__ = [
     "PART_SIZE", "SERVED", "SUITE", "AttentionMaps", "Conversation", "DeviceMap", "EmbeddedText", "Generated",
     "Gradients", "HubModel", "LabelScoring", "Labels", "LoadSettings", "MaxMemory", "Model", "ModelRef", "Pending",
-    "Prior", "Reply", "Scoring", "Served", "load_model", "load_reader", "model", "models", "suite_model",
+    "Prior", "Reply", "Scoring", "Served", "is_function", "load_model", "load_reader", "model", "models", "suite_model",
 ]  # fmt: skip

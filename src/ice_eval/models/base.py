@@ -45,6 +45,8 @@ class Labels:
     """True if `ids` are indices of classes, not tokens."""
     classes: tuple[str, ...] = ()
     """Names of all classes of a classifier, in their order; empty where they have none."""
+    of_pairs: bool = False
+    """True if a function reads two texts, either of which may be empty."""
     note: str | None = None
     """Message for the user on how labels were matched."""
 

@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ice_eval.encoding import Tokens
+from ice_eval.encoding import Tokens, rendered
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models.base import Labels, LabelScoring, Model
 from ice_eval.records import Ids, Inputs, LogScores, SpecialIds
@@ -18,7 +18,7 @@ from ice_eval.tasks import Task
 from ice_eval.words import TAIL, runs_on, word_spans
 
 LabelFunction = Callable[[list[Any]], Any]
-"""Takes a list of texts (of pairs for tasks with two fields) and returns (texts, labels) probabilities."""
+"""Takes a list of texts (of pairs where a task has several bare fields) and returns (texts, labels) probabilities."""
 
 _SMALLEST = 1e-9  # lower limit of probabilities: the log of 0 is not finite
 
@@ -96,24 +96,30 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 class WordCodec(_PieceCodec):
-    """Words as tokens, of a text or of a pair; each records whether a space was before it."""
+    """Words as tokens, of a text or of a pair; each records the space or the line breaks before it."""
 
-    reads_pairs = True
+    reads_pairs: Literal["bare"] = "bare"
     no_chat = "a function has no chat template; leave out --chat."
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         texts = [text] if pair is None else [text, pair]
         found = [(index, *span) for index, part in enumerate(texts) for span in word_spans(part)]
-        ids = []
-        for index, start, end in found:
-            # The first word of a text counts as one after a space, or it would differ from the others when moved.
-            apart = start == 0 or texts[index][start - 1].isspace()
-            ids.append(self._id(texts[index], start, end, space=" " if apart else ""))
+        ids = [
+            self._id(texts[index], start, end, space=_space_before(texts[index], start)) for index, start, end in found
+        ]
         sequence, starts, ends = np.array(found, dtype=np.int64).reshape(-1, 3).T
         return Tokens(np.array(ids, dtype=np.int64), sequence, sequence, starts, ends)
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         return [self._spelled(row).strip() for row in rows]
+
+
+def _space_before(text: str, start: int) -> str:
+    """Return one space for any before a word, but line breaks as they are: a prompt must be read as it is written."""
+    if start == 0:  # the first word counts as one after a space, or it would differ from the others when moved
+        return " "
+    space = text[len(text[:start].rstrip()) : start]
+    return space if "\n" in space else " " if space else ""
 
 
 class FunctionModel(Model):
@@ -132,11 +138,13 @@ class FunctionModel(Model):
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         if task.chat:
             raise ConfigError(f"{self.name} is a function and has no chat; leave out --chat.")
-        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
+        _, second = rendered(self.codec, task, dict.fromkeys(task.template.fields, ""))
+        places = tuple((index,) for index in range(len(task.labels)))
+        return Labels(task.labels, places, are_classes=True, of_pairs=bool(second))
 
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         try:
-            found = np.asarray(self._function(self._texts(batch)), dtype=np.float64)
+            found = np.asarray(self._function(self._texts(batch, pairs=labels.of_pairs)), dtype=np.float64)
         except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
             raise ModelError(f"the function {self.name} failed: {type(exc).__name__}: {exc}") from exc
         if found.shape != (len(batch), len(labels.names)):
@@ -152,15 +160,21 @@ class FunctionModel(Model):
     def default_budget(self) -> int:
         return 65_536
 
-    def _texts(self, batch: Inputs) -> list[str | tuple[str, ...]]:
-        """Return the text of each row, or its two texts where it has tokens of both."""
-        texts: list[str | tuple[str, ...]] = []
+    def _texts(self, batch: Inputs, *, pairs: bool) -> list[str] | list[tuple[str, str]]:
+        """Return the text of each row, or its two texts."""
+        if not pairs:
+            return self.codec.decode([batch.row(index) for index in range(len(batch))])
+        found = []
         for start, end in pairwise(batch.offsets.tolist()):
             ids, in_second = batch.ids[start:end], batch.segments[start:end] == 1
-            parts = [ids[~in_second], ids[in_second]] if in_second.any() else [ids]
-            decoded = self.codec.decode(parts)
-            texts.append(tuple(decoded) if len(decoded) > 1 else decoded[0])
-        return texts
+            first, second = self.codec.decode([ids[~in_second], ids[in_second]])
+            found.append((first, second))
+        return found
+
+
+def is_function(ref: object) -> bool:
+    """Return True for a function as a model: itself, its path `python:module:function`, or its `FunctionModel`."""
+    return isinstance(ref, FunctionModel) or callable(ref) or (isinstance(ref, str) and ref.startswith("python:"))
 
 
 def from_path(path: str) -> FunctionModel:

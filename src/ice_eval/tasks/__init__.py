@@ -19,10 +19,10 @@ from ice_eval.tasks._base import (
     with_file,
 )
 from ice_eval.tasks._data import DataSource, FileData, HubData, NoData, Records, numbered_rows
-from ice_eval.tasks._file import data_notes, draft, is_task_file, load_task, named_task
+from ice_eval.tasks._file import as_functions_read, data_notes, draft, is_task_file, load_task, named_task
 
 __all__ = [
     "FEW_SHOT", "STANDARD", "AnyTask", "ChatTask", "DataSource", "FileData", "HubData", "NoData", "Piece", "Records",
-    "Shot", "Task", "Template", "Wording", "adhoc_task", "data_notes", "draft", "in_chat", "is_task_file", "load_task",
-    "named_task", "numbered_rows", "read_as", "relabelled", "task", "tasks", "with_file",
+    "Shot", "Task", "Template", "Wording", "adhoc_task", "as_functions_read", "data_notes", "draft", "in_chat",
+    "is_task_file", "load_task", "named_task", "numbered_rows", "read_as", "relabelled", "task", "tasks", "with_file",
 ]  # fmt: skip

@@ -118,7 +118,8 @@ class Task(ChatTask):
     """Field of the prompt that makes a group of the examples in which it is equal, such as a passage with several
     questions; None: any explained field. A column `group` of the data takes precedence."""
     classifier_prompt: str | None = None
-    """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields."""
+    """Prompt for sequence classifiers, which were not trained on prompts; None: the bare fields, and for functions the
+    prompt of a task of your own."""
     target_text: str | None = None
     """A text that a model wrote after the prompt, or a field of the data that holds it, as `{answer}`: its probability
     is explained, and there are no labels."""
@@ -273,9 +274,16 @@ class Task(ChatTask):
     def classifier_text(self) -> str:
         return self.classifier_prompt or " ".join(f"{{{name}}}" for name in self.template.fields)
 
-    def classifier_pieces(self, fields: Mapping[str, str]) -> tuple[list[Piece], list[Piece]]:
-        """Return the pieces of a sequence classifier's text, up to the first field, and of its pair (possibly none)."""
+    def classifier_pieces(
+        self, fields: Mapping[str, str], *, bare_pairs: bool = False
+    ) -> tuple[list[Piece], list[Piece]]:
+        """Return the pieces of a sequence classifier's text, up to the first field, and of its pair (possibly none).
+
+        With `bare_pairs` only fields with nothing but spaces between them are a pair; any other prompt is one text.
+        """
         pieces = Template.parse(self.classifier_text).render(fields)
+        if bare_pairs and any(piece.field is None and piece.text.strip() for piece in pieces):
+            return pieces, []
         first = next(index for index, piece in enumerate(pieces) if piece.field is not None)
         rest = pieces[first + 1 :]
         if not any(piece.field is not None for piece in rest):

@@ -62,6 +62,16 @@ def named_task(name: str) -> AnyTask:
     return found
 
 
+def as_functions_read(task: Task) -> Task:
+    """Return a task whose prompt a function reads, as with `--prompt`; a known task gives it the bare fields."""
+    if task.classifier_prompt is not None:
+        return task
+    known = named_task(task.name) if task.name.partition("/")[0] in tasks else None
+    if isinstance(known, Task) and known.prompt == task.prompt:
+        return task
+    return replace(task, classifier_prompt=task.prompt)
+
+
 def is_task_file(name: str) -> bool:
     return Path(name).suffix.lower() in {".yaml", ".yml"}
 
