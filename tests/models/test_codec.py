@@ -199,3 +199,9 @@ def pieces_of(*words):
     tokenizer = Tokenizer(models.WordPiece({word: place for place, word in enumerate(words)}, unk_token="#"))
     tokenizer.decoder = decoders.WordPiece(cleanup=False)
     return tokenizer
+
+
+def test_a_mask_token_counts_only_for_models_that_were_trained_with_it():
+    tokenizer = byte_level(mask_token="<mask>")
+    assert codec_of(tokenizer).special.mask is None
+    assert codec_of(tokenizer, reads_pairs=True, knows_mask=True).special.mask == tokenizer.mask_token_id

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+import ice_eval as ice
 from ice_eval.errors import CapabilityError
 from ice_eval.operators.mask import Mask, MaskPad, MaskUnk
 from ice_eval.records import SpecialIds
@@ -33,7 +34,7 @@ def test_end_of_text_stands_in_and_is_flagged(encoded, no_fills, operator, name)
 
 
 def test_a_model_without_a_mask_token_is_refused():
-    with pytest.raises(CapabilityError, match="'mask' needs a mask token, and this model has none; use mask-unk"):
+    with pytest.raises(CapabilityError, match="'mask' needs a mask token that the model was trained with, and"):
         Mask().prepare(SpecialIds(unk=1, pad=2, end=3))
     assert Mask().prepare(SpecialIds(mask=1)) == []
 
@@ -42,3 +43,16 @@ def test_a_model_without_a_mask_token_is_refused():
 def test_a_model_without_any_special_token_is_refused(operator):
     with pytest.raises(CapabilityError, match="needs a token to write, and this model has no such token"):
         operator().prepare(SpecialIds())
+
+
+@pytest.mark.parametrize("name", ["mask", "mask-unk", "mask-pad"])
+def test_a_refusal_names_the_operators_that_the_model_accepts(sentiment_task, name):
+    def even(texts):
+        return [[0.5, 0.5]] * len(texts)
+
+    task = sentiment_task(["good film", "bad film"])
+    with pytest.raises(
+        CapabilityError, match=rf"'{name}' needs .* Operators that work with '.*even': delete, infill\.$"
+    ):
+        ice.evaluate(even, task, attributions="random", operators=name)
+    assert len(ice.evaluate(even, task, attributions="random", operators="infill", m=2).summary()) == 1

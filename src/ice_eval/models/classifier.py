@@ -39,9 +39,10 @@ class SequenceClassifier(HFModel):
     # here, in the row's own ids.
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
-        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=_window(model.config, tokenizer))
-        super().__init__(model, codec, name=name)
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
+        window = _window(model.config, tokenizer)
+        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=window, knows_mask=not self._last)
+        super().__init__(model, codec, name=name)
         text_config = model.config.get_text_config()
         self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)
         self._adds_mask = model.config.model_type in _ADDS_MASK and not getattr(model.config, "is_decoder", False)

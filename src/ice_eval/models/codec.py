@@ -35,7 +35,14 @@ class HFCodec:
     # it too. Sequence classifiers get what their tokenizer adds.
 
     def __init__(
-        self, tokenizer: Any, *, reads_pairs: bool, max_tokens: int, family: str = "", n_ids: int | None = None
+        self,
+        tokenizer: Any,
+        *,
+        reads_pairs: bool,
+        max_tokens: int,
+        family: str = "",
+        n_ids: int | None = None,
+        knows_mask: bool = False,
     ) -> None:
         self.tokenizer, self.reads_pairs, self.max_tokens = tokenizer, reads_pairs, max_tokens
         self._family = family
@@ -43,7 +50,8 @@ class HFCodec:
         self.special = SpecialIds(
             unk=tokenizer.unk_token_id,
             pad=tokenizer.pad_token_id,
-            mask=tokenizer.mask_token_id,
+            # A causal model never predicted masked words, though its tokenizer may name a mask token.
+            mask=tokenizer.mask_token_id if knows_mask else None,
             end=tokenizer.eos_token_id if tokenizer.eos_token_id is not None else tokenizer.sep_token_id,
             start=tokenizer.bos_token_id,
             every=frozenset(tokenizer.all_special_ids),

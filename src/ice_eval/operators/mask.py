@@ -15,8 +15,7 @@ class Mask(Operator):
     def prepare(self, special: SpecialIds) -> list[str]:
         if special.mask is None:
             raise CapabilityError(
-                "the operator 'mask' needs a mask token, and this model has none; use mask-unk or mask-pad, or "
-                "delete or infill where it reads plain text."
+                "the operator 'mask' needs a mask token that the model was trained with, and this model has none."
             )
         return []
 
@@ -57,7 +56,6 @@ def _or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[
         return token, []
     if special.end is None:
         raise CapabilityError(
-            f"the operator '{name}' needs a token to write, and this model has no such token, or reads plain text; use "
-            "delete or infill."
+            f"the operator '{name}' needs a token to write, and this model has no such token, or reads plain text."
         )
     return special.end, [f"{name}_writes_end_of_text"]

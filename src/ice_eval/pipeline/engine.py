@@ -1,6 +1,7 @@
 """The objects and data that every part of a run needs."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, DataView
@@ -144,7 +145,11 @@ def prepare(
     acts = {name: operators.get(name)() for name in config.operators}
     probing = {name: operators.get(method.operator)() for name, method in chosen.items() if "values" in method.needs}
     for act in (*acts.values(), *probing.values()):
-        act.prepare(model.codec.special)
+        try:
+            act.prepare(model.codec.special)
+        except CapabilityError as exc:
+            working = ", ".join(_working_operators(model, config))
+            raise CapabilityError(f"{exc} Operators that work with '{model.name}': {working}.") from exc
     engine = Engine(
         config,
         subject,
@@ -182,6 +187,14 @@ def _attributions(config: RunConfig, given: Mapping[str, Attribution], model: Mo
                 f"does not offer. Attributions that work with it: {', '.join(_supported(model, config))}, or your own."
             )
     return {name: given[name] for name in config.attributions}
+
+
+def _working_operators(model: Model, config: RunConfig) -> Iterator[str]:
+    for name, each in operators.items():
+        if config.unit in each.units:
+            with contextlib.suppress(CapabilityError):
+                each().prepare(model.codec.special)
+                yield name
 
 
 def _supported(model: Model, config: RunConfig) -> list[str]:
