@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ice_eval.encoding import MAX_CONTENT_TOKENS, Tokens, encode, label_ids, shared_prefix
+from ice_eval.encoding import Tokens, encode, label_ids, shared_prefix
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models.toy import ToyCodec
 from ice_eval.records import PROTECTED, Example, Span, SpecialIds
@@ -325,17 +325,31 @@ def test_a_classifier_sees_no_shots():
 
 
 def test_a_long_text_loses_its_end_and_the_template_stays():
-    words = [f"w{index}" for index in range(MAX_CONTENT_TOKENS + 88)]
-    item = encode_text(" ".join(words))
-    assert item.texts == tuple(words[:MAX_CONTENT_TOKENS])
-    assert item.truncated
+    words = [f"w{index}" for index in range(600)]
+    item = encode_text(" ".join(words), max_tokens=512)
+    assert item.texts == tuple(words[:512])
+    assert item.truncated and item.n_cut == 88
     assert item.empty().ids.tolist() == ids_of(Codec(), "Review", ":", "Sentiment", ":")
 
 
 def test_a_text_of_just_the_limit_is_not_cut():
-    item = encode_text(" ".join(["w"] * MAX_CONTENT_TOKENS))
-    assert item.n_units == MAX_CONTENT_TOKENS
+    item = encode_text(" ".join(["w"] * 512), max_tokens=512)
+    assert item.n_units == 512
     assert not item.truncated
+
+
+def test_without_a_limit_a_text_is_as_long_as_the_model_takes():
+    item = encode_text(" ".join(["w"] * 5000), Codec(max_tokens=5004))
+    assert (item.n_units, item.n_cut) == (5000, 0)
+    assert encode_text(" ".join(["w"] * 5000), Codec(max_tokens=1004)).n_cut == 4000
+
+
+def test_what_a_limit_of_characters_leaves_out_is_estimated_in_units():
+    task = make_task(data=Records([{"text": "one two six ten " * 10}]), max_characters=40)
+    [example] = task.examples()
+    item = encode(Codec(), task, example)
+    assert (item.n_units, item.n_cut) == (10, 30)
+    assert example.identity() == replace(example, n_unread=0).identity()
 
 
 def test_a_small_window_cuts_the_text_and_leaves_room_for_the_label():

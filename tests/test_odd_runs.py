@@ -100,7 +100,7 @@ def test_odd_texts_come_back_as_they_were_and_spans_are_theirs(odd):
     for row in rows:
         pieces = [row.fields["text"][span.start : span.end] for span in row.spans]
         assert all(piece.strip() for piece in pieces)
-        assert len(row.spans) <= 512 and row.truncated == (row.example_id == "a million characters")
+        assert not row.truncated
         assert all(before.end <= after.start for before, after in zip(row.spans, row.spans[1:], strict=False))
 
 

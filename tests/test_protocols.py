@@ -325,10 +325,15 @@ def test_texts_are_cut_with_what_people_marked_in_them():
     data = ice.Records([{**row, "topic": "cinema of the world"} for row in rows])
     words = {"a": " a", "b": " b"}
     task = ice.Task(data=data, prompt="{text}\nTopic: {topic}", label_words=words, explain=("text",))
-    [example] = read_as(task, order=None, max_characters=11).examples()
+    [example] = read_as(task, order=None, max_characters=11, max_tokens=None).examples()
     assert example.fields == {"text": "a good film", "topic": "cinema of the world"}, "what is not explained stays"
     assert [example.fields["text"][span.start : span.end] for span in example.human] == ["good", "film"]
-    assert read_as(task, order=None, max_characters=None).examples() == task.examples()
+    assert read_as(task, order=None, max_characters=None, max_tokens=None).examples() == task.examples()
+
+
+def test_the_protocols_of_the_paper_alone_cut_texts_to_its_number_of_tokens():
+    limits = {name: run_config({"protocol": name}).reading["max_tokens"] for name in PROTOCOLS}
+    assert limits == {"default": None, "paper": 512, "released": 512, "authors": 512}
 
 
 def test_what_defines_the_rows_defines_the_run(evaluate, tmp_path):
@@ -354,4 +359,4 @@ def test_rows_of_the_hub_are_read_as_they_are_stored():
     task = replace(tasks.get("sst2")(), data=data)
     assert read_as(task, order="stored", max_characters=None).data.shuffle_seed is None
     assert read_as(task, order="shuffled", max_characters=None).data == data
-    assert read_as(task, order=None, max_characters=None) == task
+    assert read_as(task, order=None, max_characters=None, max_tokens=None) == task

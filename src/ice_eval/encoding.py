@@ -31,9 +31,6 @@ from ice_eval.records import PROTECTED, SCORED, Encoded, Example, Ids, LabelIds,
 from ice_eval.tasks import Piece, Task
 
 CharacterSpans = Sequence[tuple[int, int]]
-MAX_CONTENT_TOKENS = 512
-"""Longer texts are truncated, as in the paper."""
-
 WHOLE = ("whole prompt", "whole pair")
 """Fields of the spans if all of the prompt may be removed; real field names contain no space."""
 
@@ -43,20 +40,31 @@ def encode(
 ) -> Encoded:
     """Tokenise the rendered prompt of one example and find its units.
 
-    Texts beyond `MAX_CONTENT_TOKENS`, or beyond the model's limit less `reserve` tokens, lose the end of their longest
-    explained field, never a part of the template. With `scope="prompt"`, template tokens are units too, and only
-    special tokens are protected. A text that a model wrote follows the prompt, and is scored.
+    Texts beyond the model's window less `reserve` tokens, or beyond the limit of the task, lose the end of their
+    longest explained field, never a part of the template. With `scope="prompt"`, template tokens are units too, and
+    only special tokens are protected. A text that a model wrote follows the prompt, and is scored.
 
     Raises:
         DataError: The template alone does not fit.
     """
-    fields = dict(example.fields)
+    fields, n_whole = dict(example.fields), None
     while True:
         encoded = _encoded(codec, task, example, fields, unit, "content")
-        cut = _cut(encoded, codec.max_tokens - reserve)
+        n_whole = encoded.n_units if n_whole is None else n_whole
+        cut = _cut(encoded, codec.max_tokens - reserve, task.max_tokens)
         if cut is None:
-            return encoded if scope == "content" else _encoded(codec, task, example, fields, unit, scope)
+            n_cut = n_whole - encoded.n_units + _n_unread(example, task, n_whole)
+            found = encoded if scope == "content" else _encoded(codec, task, example, fields, unit, scope)
+            return replace(found, n_cut=n_cut)
         fields[cut.field] = fields[cut.field][: cut.start].rstrip()
+
+
+def _n_unread(example: Example, task: Task, n_units: int) -> int:
+    """Estimate the units in what was cut before the text was read, from the characters that were read."""
+    if not example.n_unread:
+        return 0
+    n_read = sum(len(example.fields[name]) for name in task.explained)
+    return max(1, round(n_units * example.n_unread / max(n_read, 1)))
 
 
 def _encoded(
@@ -82,9 +90,9 @@ def _encoded(
         sequence = np.where(control, -1, found.tokens.sequence)
         found = found._replace(tokens=replace(found.tokens, sequence=sequence))
     unit_of, spans = _units(found, source, unit)
-    units, truncated = _texts(spans, {**fields, **whole}), fields != example.fields
+    units = _texts(spans, {**fields, **whole})
     ids, segments, divided = found.tokens.ids, _with_scored(found.tokens, scored), found.divided
-    return Encoded(example.id, ids, segments, unit_of, spans, units, fields, whole, codec.special, truncated, divided)
+    return Encoded(example.id, ids, segments, unit_of, spans, units, fields, whole, codec.special, divided=divided)
 
 
 def encode_text(
@@ -250,10 +258,10 @@ def _content_groups(groups: _TokenGroups, source: Source, mixed: Ids) -> _Conten
     return _Content(found, field, first, last, ~with_word)
 
 
-def _cut(encoded: Encoded, max_tokens: int) -> Span | None:
+def _cut(encoded: Encoded, max_tokens: int, max_content: int | None) -> Span | None:
     """Return the span of the first unit of the longest field that must be cut, if the input is too long."""
     n_tokens, n_content = len(encoded.ids), int(np.count_nonzero(encoded.unit_of != PROTECTED))
-    excess = max(n_content - MAX_CONTENT_TOKENS, n_tokens - max_tokens)
+    excess = max(0 if max_content is None else n_content - max_content, n_tokens - max_tokens)
     if excess <= 0:
         return None
     if excess > n_content:

@@ -31,6 +31,8 @@ class Protocol:
     """Rows of a hub data set: shuffled with its seed, or as they are stored."""
     max_characters: Mapping[str, int] = field(default_factory=dict)
     """Most characters of an explained text, by task; the empty name is any other task."""
+    max_tokens: int | None = None
+    """Most tokens of the explained texts of an example; None: as many as the model takes."""
     min_confidence: float | None = None
     """Smallest probability of the explained label on the full text; examples below it are skipped."""
     other_languages: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ class Protocol:
 
 _OF_THE_PAPER: dict[str, Any] = {
     "fills": "own", "n_fills": 1, "strict": True, "percentile": True,
-    "words": "point", "fdr": 0.10, "columns": "paper",
+    "words": "point", "fdr": 0.10, "columns": "paper", "max_tokens": 512,
 }  # fmt: skip
 PROTOCOLS: dict[str, Protocol] = {
     "default": Protocol(),

@@ -15,7 +15,7 @@ Verdict      the statement that its interval supports.
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
@@ -66,6 +66,12 @@ class Example:
     """Examples that share a passage share a group."""
     human: tuple[Span, ...] = ()
     """Characters that a person marked as decisive."""
+    n_unread: int = 0
+    """Characters of explained fields that were not read, because a setting limits their number."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the example is, without what was not read of it."""
+        return {name: value for name, value in asdict(self).items() if name != "n_unread"}
 
 
 class Answer(NamedTuple):
@@ -325,8 +331,8 @@ class Encoded:
     whole: Mapping[str, str] = field(default_factory=dict)
     """Text that spans refer to if it is no field of the example: the rendered prompt, with `scope="prompt"`."""
     special: SpecialIds = field(default_factory=SpecialIds)
-    truncated: bool = False
-    """True if the end of a field was cut to fit."""
+    n_cut: int = 0
+    """Number of units at the end of fields that were cut to fit; estimated for what a limit of characters left out."""
     divided: bool = False
     """True if the tokenizer by itself would join characters of template and content in a token."""
     heading_of: Ids | None = None
@@ -337,6 +343,11 @@ class Encoded:
     @property
     def n_units(self) -> int:
         return len(self.spans)
+
+    @property
+    def truncated(self) -> bool:
+        """True if the end of a field was cut."""
+        return self.n_cut > 0
 
     @property
     def content(self) -> slice:

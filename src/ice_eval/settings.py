@@ -173,7 +173,7 @@ class RunFields:
     )  # fmt: skip
     max_characters: int | None = setting(
         None, depends=True, optional=True, kind="count",
-        help="Cut explained texts to this length.",
+        help="Cut explained texts to this length; by default, to what the model can read.",
     )  # fmt: skip
     min_confidence: float | None = setting(
         None, depends=True, optional=True, kind="number", metavar="SHARE",
@@ -185,6 +185,17 @@ class RunFields:
         metavar="WORD",
         help="Choices to follow: default, paper, released (the paper's package) or authors (its scripts).",
     )
+
+    @property
+    def choices(self) -> Protocol:
+        """The choices of the protocol."""
+        return PROTOCOLS[self.protocol]
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Settings of how data are read, as `tasks.read_as` takes them."""
+        names = ("order", "max_characters")
+        return {**{name: getattr(self, name) for name in names}, "max_tokens": self.choices.max_tokens}
 
 
 _USUAL = {each.name: each.metadata["value"] for each in fields(RunFields)}
@@ -247,11 +258,6 @@ class RunConfig(RunFields):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{**_USUAL, **given})
-
-    @property
-    def choices(self) -> Protocol:
-        """The choices of the protocol."""
-        return PROTOCOLS[self.protocol]
 
     def extended_by(self, stored: RunFields) -> "RunConfig":
         """Return this configuration, preceded by the stored one's lists; every operator is in all poses."""

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from tests.small_runs import lines_of, results_of, rows_of
+from tests.small_runs import Told, lines_of, results_of, rows_of
 from tests.toy_runs import NEUTRAL, Counting, planted, reviews, run, stamps_of, task_of
 
 from ice_eval.attributions.perturbation import Occlusion
@@ -261,3 +261,21 @@ def test_a_folder_that_another_process_filled_meanwhile_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="holds another run: seed is 1 there and 0 here"):
         run(model=Overtaken(), seed=0, out=tmp_path / "run")
     assert RunFolder.existing(tmp_path / "run").manifest().config.seed == 1
+
+
+def test_a_folder_with_other_units_of_a_text_is_not_continued(tmp_path):
+    whole = run(model=Toy(), out=tmp_path / "run")
+    narrow = Toy()
+    narrow.codec.max_tokens = 12
+    with pytest.raises(ConfigError, match=r"holds example '0' in \d+ units, and here it has \d+.*use another --out"):
+        run(model=narrow, out=whole.path)
+
+
+def test_cut_texts_are_counted_before_the_first_row_and_in_the_summary(tmp_path):
+    heard, narrow = Told(), Toy()
+    narrow.codec.max_tokens = 12
+    found = run(model=narrow, out=tmp_path / "run", reporter=heard)
+    cut = found.folder.summary().cut
+    rows = [row for part in found.folder.parts() for row in found.folder.inputs(part)]
+    assert cut.n == sum(row.n_cut > 0 for row in rows) > 0
+    assert sum(f"{cut.n} of {cut.total} texts were cut, and lost" in message for message in heard.messages) == 1

@@ -133,9 +133,9 @@ def outcome_of(example_id, attribution="mine", operator="delete", *, error=None,
 
 
 def test_the_most_telling_example_is_clear_under_all_operators_and_without_a_flaw():
-    def rank(*rates, gold=1, n_units=12, truncated=False, **changes):
+    def rank(*rates, gold=1, n_units=12, n_cut=0, **changes):
         spans = tuple(Span("text", 2 * unit, 2 * unit + 1) for unit in range(n_units))
-        example = InputRow("a", {"text": "a " * n_units}, spans=spans, gold=gold, target=1, truncated=truncated)
+        example = InputRow("a", {"text": "a " * n_units}, spans=spans, gold=gold, target=1, n_cut=n_cut)
         named = itertools.product(("mine", "random"), ("delete", "infill"))
         lines = [outcome_of("a", *name, win_rate=rate, **changes) for name, rate in zip(named, rates, strict=True)]
         return telling(example, lines)
@@ -145,7 +145,7 @@ def test_the_most_telling_example_is_clear_under_all_operators_and_without_a_fla
     assert clear < rank(1.0, 0.6, 0.5, 0.5) < rank(0.5, 0.5, 0.9, 0.9)
     worse = [
         rank(1.0, 1.0, 0.0, 0.0, gold=0), rank(1.0, 1.0, 0.0, 0.0, n_units=3), rank(1.0, 1.0, 0.0, 0.0, n_units=60),
-        rank(1.0, 1.0, 0.0, 0.0, truncated=True), rank(1.0, 1.0, 0.0, 0.0, flags=("weak_signal",)),
+        rank(1.0, 1.0, 0.0, 0.0, n_cut=5), rank(1.0, 1.0, 0.0, 0.0, flags=("weak_signal",)),
     ]  # fmt: skip
     assert min(worse) > rank(0.0, 0.0, 1.0, 1.0)
     skipped = InputRow("b", {"text": "a"}, skip_reason="one unit")

@@ -1,10 +1,11 @@
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from tests import made_records
 
 from ice_eval.report.conclusion import agreed, conclude, conclusion_table, short_verdict
-from ice_eval.results.records import RankingLine
+from ice_eval.results.records import CutTexts, RankingLine
 from ice_eval.results.summary import dropped
 
 MANIFEST = made_records.manifest()
@@ -191,3 +192,12 @@ def test_ties_that_count_as_lost_lower_what_a_control_is_expected_to_win(summary
 )
 def test_the_tile_on_agreement_says_no_more_than_the_words(words, agree):
     assert agreed(words) == agree
+
+
+def test_cut_texts_are_a_problem_with_their_number_and_share(summary):
+    found = replace(summary(GRADIENT), cut=CutTexts.of(np.array([0, 30, 10]), np.array([50, 70, 90])))
+    assert found.cut == CutTexts(n=2, total=3, share=0.2, share_of_all=0.16)
+    assert conclude(found, MANIFEST).problems == (
+        "2 of 3 texts were cut, and lost 20 % of their tokens: explanations are about what is left.",
+    )
+    assert CutTexts.of(np.zeros(3, dtype=int), np.ones(3, dtype=int)) is None

@@ -70,7 +70,7 @@ def test_inputs_come_back_as_they_were_written(folder):
             target=0,
             group="g 7",
             human=(Span("hypothesis", 0, 4),),
-            truncated=True,
+            n_cut=3,
             attributions={"mine": (0.1 + 0.2, -1e-300), "β": (5e-324, 1.7976931348623157e308)},
         ),
         InputRow(example_id="", fields={"text": ""}, skip_reason="the text has no unit"),

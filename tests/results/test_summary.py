@@ -453,7 +453,7 @@ def test_the_files_hold_the_fields_of_the_contract(book, hand_made_run):
     returned = rescore(folder)
     summary, lines = read(folder)
     assert folder.summary() == returned
-    fields = "schema configurations agreement robustness kappa rankings chains citations"
+    fields = "schema configurations agreement robustness kappa rankings cut chains citations"
     assert list(summary) == fields.split()
     assert summary["schema"] == 3
     for line in summary["configurations"]:

@@ -274,7 +274,7 @@ def plan(
         return found.subject.plan(ref, found.config, found.methods)
     asked = _config_of(given, chosen)
     if isinstance(chosen, Task):
-        chosen = read_as(chosen, order=asked.order, max_characters=asked.max_characters)
+        chosen = read_as(chosen, **asked.reading)
     n, limit = asked.n, examples_read(asked.n)
     n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else _n_claims(given)
     shown = reporter or watched(continues=False)
@@ -360,7 +360,7 @@ def _asked(given: Mapping[str, Any], written: Sequence[CitedAnswer] | None = Non
         examples = [] if subject.unwritten else subject.examples[: config.n]
     else:
         assert isinstance(task, Task)
-        task = read_as(task, order=config.order, max_characters=config.max_characters)
+        task = read_as(task, **config.reading)
         subject, examples = TextSubject(task), task.examples(limit=examples_read(config.n))
     methods = {name: _method(name, known.get(name), examples) for name in config.attributions}
     return _Asked(config, subject, examples, _Methods(methods))

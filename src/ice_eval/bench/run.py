@@ -188,7 +188,7 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> P
         n = folder.run_folder(run.name).manifest().data.examples
         return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
     try:
-        task = read_as(run.task, order=config.order, max_characters=config.max_characters)
+        task = read_as(run.task, **config.reading)
         examples = task.examples(limit=config.n)
     except IceError as exc:
         return PlanLine(**run.head, status="cannot start", problem=str(exc))

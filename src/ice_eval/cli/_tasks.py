@@ -139,7 +139,7 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
             f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
         )
     config = manifest.config
-    chosen = read_as(chosen, order=config.order, max_characters=config.max_characters)
+    chosen = read_as(chosen, **config.reading)
     return in_chat(chosen, bool(identity["chat"]), None if identity["system"] is None else str(identity["system"]))
 
 

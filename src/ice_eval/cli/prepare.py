@@ -149,7 +149,7 @@ def validate(
     task = as_functions_read(task) if is_function(arguments["model"]) else task
     asked = {name: values[name] for name in _RELEVANT if name != "k"}
     config = run_config(asked, task=task.name, language=task.language)
-    task = read_as(task, order=config.order, max_characters=config.max_characters)
+    task = read_as(task, **config.reading)
     examples = task.examples(limit=examples_read(config.n))
     given = explained("file", file, examples)  # a bad file is reported before a model is loaded
     found = check_explanations(

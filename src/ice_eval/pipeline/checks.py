@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from ice_eval import stats
 from ice_eval.attributions import Attribution, Explained, Given, fields_of, fit_of
 from ice_eval.errors import ConfigError
@@ -14,6 +16,7 @@ from ice_eval.pipeline.replicas import Job, Replica
 from ice_eval.records import Example, Inputs
 from ice_eval.results import Manifest
 from ice_eval.results.identity import NUMBERS
+from ice_eval.results.records import CutTexts
 from ice_eval.results.summary import ALPHA
 from ice_eval.settings import RunConfig
 
@@ -39,6 +42,7 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     of_methods = _about_methods(job.engine, job.evaluated)
     of_data = job.engine.subject.notes(job.evaluated)
     of_data += _about_tokens(job.engine, job.evaluated[:_LOOKED_AT])
+    of_data += _about_lengths(job.engine, job.evaluated[:_LOOKED_AT])
     notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
     return replace(job, spec=spec), notes
 
@@ -123,6 +127,15 @@ def _about_tokens(engine: Engine, examples: Sequence[Example]) -> list[str]:
         f"in {n_divided} of {len(examples)} texts the tokenizer joins the template and the text in one token (such as "
         f"a full stop and the line break after it); they are kept apart, {rest}"
     ]
+
+
+def _about_lengths(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    """Return a message if texts are cut."""
+    items = [engine.encode(example) for example in examples]
+    sizes = np.array([(item.n_cut, item.n_units) for item in items if item.n_units], dtype=np.int64).reshape(-1, 2)
+    cut = CutTexts.of(sizes[:, 0], sizes[:, 1])
+    advice = "a model that takes longer inputs reads more of them; --max-characters makes the same cut for every model"
+    return [] if cut is None else [f"{cut.said(engine.config.unit)}; {advice}."]
 
 
 def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:

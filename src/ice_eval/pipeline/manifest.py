@@ -1,7 +1,7 @@
 """The manifest of a run, at its beginning and its end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -105,7 +105,7 @@ def identity(
         "dtype": model["dtype"],
         "load_in": model["load_in"],
         **subject.identity(),
-        "data": content_hash_of_all(asdict(example) for example in examples),
+        "data": content_hash_of_all(example.identity() for example in examples),
         **plain,
     }
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ice_eval.attributions import LOOKS, OF_EVERY_MODEL, Lens, Observer, one_per_unit
 from ice_eval.encoding import shared_prefix
+from ice_eval.errors import ConfigError
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.queue import Probes, RowQueue, changed
 from ice_eval.pipeline.replicas import Replica, RunPart, RunSpec
@@ -106,6 +107,7 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
     before = {row.example_id: row for row in part.inputs}
     counts = replace(engine.scorer.counts)
     items = [engine.encode(example) for example in examples]
+    _refuse_other_units(items, before)
     reasons = [engine.subject.skip_reason(example) for example in examples]
     alive = {place: item for place, item in enumerate(items) if item.n_units > 1 and reasons[place] is None}
     prefix = shared_prefix(list(alive.values())) if alive and engine.model.shares_prefix else 0
@@ -148,6 +150,17 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
         cost=_cost(engine, counts, found, probes, attribution_tokens(engine, list(alive.values()), before)),
     )
     return PendingPart(engine, result, queue, before)
+
+
+def _refuse_other_units(items: Sequence[Encoded], before: Mapping[str, InputRow]) -> None:
+    """Raise ConfigError if the stored rows of an example are about other units than those of today."""
+    for item in items:
+        stored = before.get(item.example_id)
+        if stored is not None and stored.spans != item.spans:
+            raise ConfigError(
+                f"the folder holds example '{item.example_id}' in {len(stored.spans)} units, and here it has "
+                f"{item.n_units}, or others; its rows cannot be continued, so use another --out."
+            )
 
 
 def _full_and_empty(rows: Rows, scores: LogScores) -> tuple[dict[int, LogScores], dict[int, LogScores]]:
@@ -251,7 +264,7 @@ def _input_row(
         target=target,
         group=example.group,
         human=example.human,
-        truncated=item.truncated,
+        n_cut=item.n_cut,
         skip_reason=skip,
         attributions={name: tuple(found.vectors[name, example.id].tolist()) for name in names},
         answers={name: found.answers[name, example.id] for name in names if (name, example.id) in found.answers},

@@ -97,7 +97,7 @@ def conclude(summary: Summary, manifest: Manifest) -> Conclusion:
     first = rankings[0] if rankings else None
     return Conclusion(
         sentences=tuple(_sentences(summary, manifest, first, failed)),
-        problems=tuple(_problems(summary, failed)),
+        problems=tuple(_problems(summary, manifest, failed)),
         tiles=tuple(_tiles(summary, manifest, first, failed)),
         first=first,
         others=tuple(rankings[1:]),
@@ -243,7 +243,9 @@ def control_fails(line: SummaryLine) -> bool:
     return line.attribution == CONTROL and line.n > 1 and line.p_adjusted is not None and line.p_adjusted <= FAILS
 
 
-def _problems(summary: Summary, failed: Dropped) -> Iterator[str]:
+def _problems(summary: Summary, manifest: Manifest, failed: Dropped) -> Iterator[str]:
+    if summary.cut is not None:
+        yield f"{summary.cut.said(manifest.config.unit)}: explanations are about what is left."
     if failed.n:
         reasons = "; ".join(f"{why} ({n})" for why, n in failed.reasons.items())
         yield f"{lost(failed)} ({percent(failed.share)}): {reasons}."

@@ -26,6 +26,7 @@ INPUTS = pa.schema(
         pa.field("group", pa.string()),
         pa.field("human", pa.list_(_SPAN), nullable=False),
         pa.field("truncated", pa.bool_(), nullable=False),
+        pa.field("n_cut", pa.int32(), nullable=False),
         pa.field("skip_reason", pa.string()),
         pa.field("attributions", pa.map_(pa.string(), pa.list_(pa.float64())), nullable=False),
         pa.field("answers", pa.map_(pa.string(), _ANSWER), nullable=False),
@@ -61,8 +62,8 @@ class InputRow:
     """Name that examples share which are not independent."""
     human: tuple[Span, ...] = ()
     """Characters that a person marked as decisive."""
-    truncated: bool = False
-    """True if a field lost its end to fit."""
+    n_cut: int = 0
+    """Number of units that were cut off the ends of fields."""
     skip_reason: str | None = None
     """Null for evaluated examples."""
     attributions: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -71,6 +72,11 @@ class InputRow:
     """Attribution -> answer of the model, for attributions that ask it."""
     fills: tuple[FillTexts, ...] = ()
     """Texts that operators write in place of units."""
+
+    @property
+    def truncated(self) -> bool:
+        """True if a field lost its end to fit."""
+        return self.n_cut > 0
 
 
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
@@ -116,6 +122,8 @@ def _input_row(record: dict[str, Any]) -> InputRow:
     changed["attributions"] = {name: tuple(values) for name, values in record["attributions"]}
     changed["answers"] = {name: Answer(**answer) for name, answer in record["answers"]}
     changed["fills"] = tuple(FillTexts(**{**fill, "texts": tuple(fill["texts"])}) for fill in record["fills"])
+    record.setdefault("n_cut", int(record["truncated"]))  # folders of before know no more than that
+    del record["truncated"]
     return InputRow(**{**record, **changed})
 
 
@@ -138,6 +146,8 @@ class Examples:
     target: Ids
     """Index of the explained label; `NOT_SET` for skipped examples."""
     gold: Ids
+    n_cut: Ids
+    """Number of units of each text that were cut off."""
     groups: tuple[str | None, ...]
     skip_reasons: Mapping[int, str]
     problems: Mapping[tuple[int, str], str]
@@ -163,6 +173,7 @@ class Examples:
             n_units=np.diff(_one(last, "spans").offsets.to_numpy()).astype(np.int64),
             target=_numbers(last, "target"),
             gold=_numbers(last, "gold"),
+            n_cut=_numbers(last, "n_cut" if "n_cut" in last.column_names else "truncated"),
             groups=tuple(last.column("group").to_pylist()),
             skip_reasons={place: reason for place, reason in reasons if reason is not None},
             problems=problems,
@@ -184,6 +195,7 @@ class Examples:
             n_units=np.concatenate([part.n_units for part in parts]),
             target=np.concatenate([part.target for part in parts]),
             gold=np.concatenate([part.gold for part in parts]),
+            n_cut=np.concatenate([part.n_cut for part in parts]),
             groups=tuple(group for part in parts for group in part.groups),
             skip_reasons=reasons,
             problems=problems,

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from ice_eval.choices import SubjectName
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
-from ice_eval.records import Direction
+from ice_eval.records import Direction, Ids
 from ice_eval.settings import ChainFields, RunFields
 from ice_eval.stats import Crossing, Interval, Reasoning, ReasoningVerdict, Robustness, Side, Taxonomy, Verdict
 from ice_eval.table import CellKind
@@ -771,6 +771,38 @@ class CitationSummary(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CutTexts(Record):
+    """Texts that lost their end, because it does not fit into the model or a setting limits their length."""
+
+    n: int
+    """Number of texts that were cut."""
+    total: int
+    """Number of all texts."""
+    share: float
+    """Share of the units of cut texts that was left out."""
+    share_of_all: float
+    """Share of the units of all texts that was left out."""
+
+    @classmethod
+    def of(cls, n_cut: Ids, n_units: Ids) -> "CutTexts | None":
+        """Count cut texts from the units that each lost and kept; None if no text was cut."""
+        cut = n_cut > 0
+        lost = int(n_cut.sum())
+        if not lost:
+            return None
+        whole = n_units + n_cut
+        return cls(
+            n=int(cut.sum()), total=len(cut), share=lost / int(whole[cut].sum()), share_of_all=lost / int(whole.sum())
+        )
+
+    def said(self, unit: str) -> str:
+        """Return the counts as the beginning of a sentence."""
+        have, share = "text was" if self.total == 1 else "texts were", f"{100 * self.share:.0f}"
+        share = share if share != "0" else "less than 1"
+        return f"{self.n} of {self.total} {have} cut, and lost {share} % of their {unit}s"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Summary(Record):
     """All statistics of a run."""
 
@@ -780,6 +812,8 @@ class Summary(Record):
     robustness: tuple[RobustnessLine, ...]
     kappa: tuple[KappaLine, ...]
     rankings: tuple[RankingLine, ...] = ()
+    cut: CutTexts | None = None
+    """Texts that lost their end; None if none did."""
     chains: ChainSummary | None = None
     """Statistics of a run about chains."""
     citations: CitationSummary | None = None

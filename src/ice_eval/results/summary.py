@@ -26,7 +26,7 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.json_files import write_record
 from ice_eval.results.ledger import WEAK_SIGNAL, Ledger, Names
 from ice_eval.results.outcomes import ALL, TIE_FLAG, GrowingOutcomes, Outcomes, groups_of
-from ice_eval.results.records import Configuration, Measures, RunSettings, Summary, SummaryLine
+from ice_eval.results.records import Configuration, CutTexts, Measures, RunSettings, Summary, SummaryLine
 from ice_eval.seeding import rng_for
 
 ALPHA = 0.10
@@ -59,13 +59,19 @@ def rescore(folder: RunFolder) -> Summary:
     with folder.writing_outcomes() as write:
         grouped = _grouped(folder, config, write)
     noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability
-    summary = summarise(grouped, config, notes=manifest.flags, noise=noise)
+    summary = replace(summarise(grouped, config, notes=manifest.flags, noise=noise), cut=_cut_texts(folder))
     if config.chain is not None:
         summary = with_chains(summary, folder, config, grouped)
     if config.subject == "context":
         summary = replace(summary, citations=citation_summary(folder, config, scored_examples(folder, config), grouped))
     write_record(folder.path / "summary.json", summary)
     return summary
+
+
+def _cut_texts(folder: RunFolder) -> CutTexts | None:
+    parts = [folder.columns(part) for part in folder.parts()]
+    n_cut, n_units = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n_cut", "n_units"))
+    return CutTexts.of(n_cut[n_units > 0], n_units[n_units > 0])
 
 
 def outcomes_by_configuration(

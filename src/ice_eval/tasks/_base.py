@@ -131,6 +131,8 @@ class Task(ChatTask):
     """Other prompts by name; see `asked`."""
     max_characters: int | None = field(default=None, compare=False)
     """Largest number of characters of an explained text; the rest of it is not read."""
+    max_tokens: int | None = field(default=None, compare=False)
+    """Largest number of tokens of the explained texts; None: as many as the model takes."""
     worked: tuple[Shot, ...] = ()
     """Worked examples that become the shots of a few-shot prompt; see `asked`."""
 
@@ -319,16 +321,17 @@ def _cut(example: Example, explained: Sequence[str], most: int) -> Example:
     return replace(
         example,
         fields={name: text[: ends[name]] for name, text in example.fields.items()},
+        n_unread=sum(max(0, len(example.fields[name]) - most) for name in explained),
         human=tuple(span for span in spans if span.start < span.end),
     )
 
 
-def read_as(task: Task, *, order: Order | None, max_characters: int | None) -> Task:
+def read_as(task: Task, *, order: Order | None, max_characters: int | None, max_tokens: int | None = None) -> Task:
     """Return a task whose data are read as the settings of a run say; None: as the task says."""
     data, most = task.data, max_characters or task.max_characters
     if order == "stored" and isinstance(data, HubData):
         data = replace(data, shuffle_seed=None)
-    return replace(task, data=data, max_characters=most)
+    return replace(task, data=data, max_characters=most, max_tokens=max_tokens)
 
 
 def with_file(task: _Task, path: Path) -> _Task:
