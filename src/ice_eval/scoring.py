@@ -19,6 +19,22 @@ _UNEVEN = 4
 """Largest ratio of padded batch size to budget, since attention pads rows to the longest."""
 
 
+LARGEST_NOISE = 0.05
+"""Largest change of a probability that rounding explains where an input is scored alone, in types of 16 bits."""
+
+
+def depends_on_batch(model: Model, rows: Inputs, labels: Labels, *, prefix: int = 0) -> str | None:
+    """Return a warning if the scores of a few rows are others where each is scored alone; None if they are not."""
+    alone = model.again(rows, labels, prefix=prefix)
+    change = float(np.abs(np.exp(alone) - np.exp(model.log_scores(rows, labels, prefix=prefix))).max())
+    if not change > LARGEST_NOISE:  # a score that is no number is reported with its example
+        return None
+    return (
+        f"the scores of {model.name} depend on the other inputs of a batch: a probability changes by {change:.2f} "
+        "where an input is scored alone. --token-budget 1 scores each alone."
+    )
+
+
 @dataclass
 class ScoringCounts:
     """Costs of scoring so far."""

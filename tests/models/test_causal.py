@@ -155,3 +155,20 @@ def test_every_row_is_followed_by_every_label_but_for_its_last_token():
     found = each_row(_with_labels(rows, labels))
     assert [row.ids.tolist() for row in found] == [[1, 2], [1, 2, 8, 9], [1, 2, 5], [3], [3, 8, 9], [3, 5]]
     assert [row.segments.tolist() for row in found] == [[0, 1], [0, 1, 0, 0], [0, 1, 0], [0], [0, 0, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("chosen", ["reviews", "long_labels"])
+def test_label_mass_is_the_share_of_the_vocabulary_that_the_labels_hold(tiny, request, chosen):
+    model, task = tiny("llama"), request.getfixturevalue(chosen)
+    labels, (rows, _) = model.labels(task), rows_of(model, task, n=1)
+    assert labels.scoring == {"reviews": "first", "long_labels": "full"}[chosen]
+    expected = []
+    for row in each_row(rows):
+        expected.append(0.0)
+        for ids in labels.ids:
+            used = ids if labels.scoring == "full" else ids[:1]
+            with torch.no_grad():
+                logits = model.model(input_ids=torch.tensor([[*row.ids.tolist(), *used]])).logits[0].double()
+            steps = torch.log_softmax(logits, dim=-1)[len(row.ids) - 1 : -1]
+            expected[-1] += np.exp(sum(float(step[token]) for step, token in zip(steps, used, strict=True)))
+    np.testing.assert_allclose(model.label_mass(rows, labels), expected, rtol=1e-4)

@@ -16,6 +16,7 @@ from tests.small_runs import shown_rows
 import ice_eval as ice
 from ice_eval.models import load_model
 from ice_eval.models.function import TextCodec, WordCodec
+from ice_eval.report import conclude
 from ice_eval.tasks import adhoc_task, as_functions_read, load_task
 
 PROMPT = "Review: {text}\nSentiment:"
@@ -147,6 +148,37 @@ def test_a_known_task_gives_a_function_its_bare_fields():
 def test_a_task_of_python_and_the_command_give_a_function_the_same_text():
     by_command = adhoc_task(ice.Records([]), prompt=PROMPT, labels=["negative", "positive"])
     assert as_functions_read(task(prompt=PROMPT)).classifier_text == by_command.classifier_text == PROMPT
+
+
+def problems_of(function, **changes):
+    run = ice.evaluate(function, task(**changes), attributions=["random"], operators=["delete"], m=3)
+    manifest = run.folder.manifest()
+    return conclude(run.folder.summary(), manifest).problems, (*manifest.messages, *manifest.warnings)
+
+
+def test_rows_that_do_not_sum_to_1_are_a_problem_that_says_what_is_done():
+    problems, told = problems_of(lambda texts: 3 * judge(texts))
+    [said] = [
+        each for each in problems if "do not sum to 1 (the sums are 3 to 3): every row is divided by its sum" in each
+    ]
+    assert said in told
+    assert not problems_of(judge)[0]
+
+
+def test_a_function_that_depends_on_its_batch_is_reported_before_and_after():
+    def relative(texts):
+        odds = judge(texts)[:, 1] - judge(texts)[:, 1].mean()
+        return np.stack([0.5 - odds / 2, 0.5 + odds / 2], axis=1)
+
+    problems, told = problems_of(relative)
+    assert any("depend on the other inputs of a batch: a probability changes by" in each for each in told)
+    assert any("were scored again alone, a probability changed by" in each for each in problems)
+
+
+def test_columns_in_another_order_are_a_problem():
+    rows = [{"text": text, "label": label} for text, label in (("a good film", 1), ("a bad film", 0)) for _ in range(6)]
+    problems, _ = problems_of(lambda texts: judge(texts)[:, ::-1], data=ice.Records(rows))
+    assert any("right on 0.0 % of 12 examples, less than chance (50 %)" in each for each in problems)
 
 
 def test_certain_answers_are_finite():

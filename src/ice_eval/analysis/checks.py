@@ -12,10 +12,11 @@ from ice_eval.encoding import encode, rendered, shared_prefix
 from ice_eval.models import LabelScoring, Model, Scoring
 from ice_eval.rationales import Share
 from ice_eval.records import Encoded, Example, Inputs, Scope, Unit
-from ice_eval.scoring import Scorer
+from ice_eval.results.summary import below_chance
+from ice_eval.scoring import Scorer, depends_on_batch
 from ice_eval.tasks import Piece, Task, data_notes
 
-N_SHOWN, N_SCORED = 3, 50
+N_SHOWN, N_SCORED, N_MASS = 3, 50, 16
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,8 @@ class TaskCheck:
     """Accuracy of always giving the most frequent label; None without gold labels."""
     truncated: int
     median_units: float
+    label_mass: float | None
+    """Share of the probability of all that the model may write that the labels hold, in the median; None: unknown."""
     human: int
     """Scored examples with a human rationale."""
     notes: tuple[str, ...]
@@ -66,11 +69,18 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
     prefix = shared_prefix(items) if model.shares_prefix else 0
     rows = Inputs.join([items[0].empty(), *(item.full() for item in items)])
     notes = [*([labels.note] if labels.note else []), *data_notes(task, examples)]
-    notes += model.check(rows.take(range(min(4, len(rows)))), labels, prefix=prefix)
+    few = rows.take(range(min(4, len(rows))))
+    notes += [*model.check(few, labels, prefix=prefix), *model.doubts(few, labels)]
+    if model.server is None and (noise := depends_on_batch(model, few, labels)) is not None:
+        notes.append(noise)
+    mass = model.label_mass(rows.take(range(1, min(1 + N_MASS, len(rows)))), labels)
     scores = np.exp(Scorer(model, labels, budget=model.default_budget()).score(rows, prefix=prefix))
     answers = scores[1:].argmax(axis=1)
     gold = Counter(example.gold for example in examples if example.gold is not None)
     right = [int(a) == e.gold for a, e in zip(answers, examples, strict=True) if e.gold is not None]
+    accuracy = float(np.mean(right)) if right else None
+    if accuracy is not None and (found := below_chance(accuracy, len(right), labels.names)) is not None:
+        notes.append(found)
     lines = []
     for index, (name, word, ids) in enumerate(zip(labels.names, task.answers, labels.ids, strict=True)):
         tokens = [] if labels.are_classes else model.codec.decode([np.array([i]) for i in ids])
@@ -81,10 +91,11 @@ def check_task(model: Model, task: Task, *, unit: Unit = "token") -> TaskCheck:
         labels=tuple(lines),
         label_scoring=labels.scoring,
         n=len(items),
-        accuracy=float(np.mean(right)) if right else None,
+        accuracy=accuracy,
         majority=max(gold.values()) / gold.total() if gold else None,
         truncated=sum(item.truncated for item in items),
         median_units=float(np.median([item.n_units for item in items])),
+        label_mass=None if mass is None else float(np.median(mass)),
         human=sum(bool(example.human) for example in examples),
         notes=tuple(notes),
     )

@@ -79,6 +79,8 @@ def check(
         _print(found)
 
 
+_LITTLE_MASS = 0.1
+"""Share of probability that the labels should hold."""
 _UNIT_STYLES = ("black on cyan", "black on yellow")
 """Alternating styles that distinguish neighbouring units."""
 
@@ -111,6 +113,10 @@ def _facts(found: "TaskCheck") -> list[str]:
     if found.accuracy is not None and found.majority is not None:
         accuracy = f"{100 * found.accuracy:.0f} % (always the most frequent label: {100 * found.majority:.0f} %)"
     lines.append(f"accuracy on {found.n} examples: {accuracy}")
+    if found.label_mass is not None:
+        advice = "; the model would rather write something else: another prompt, or --chat, may help"
+        held = f"{100 * found.label_mass:.2g} % of what the model may write next"
+        lines.append(f"the labels hold {held} (median){advice if found.label_mass < _LITTLE_MASS else ''}")
     lines.append(f"units per text: {found.median_units:g} in the median; texts cut to fit: {found.truncated}")
     if found.human:
         lines.append(f"examples with a human rationale: {found.human} of {found.n}")

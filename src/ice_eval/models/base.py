@@ -332,6 +332,17 @@ class Model(ABC):
         """Compare fast with plain scores, disable what disagrees, and return a message for each such case."""
         return []
 
+    def doubts(self, batch: Inputs, labels: Labels) -> list[str]:
+        """Return reasons why the scores of these inputs may not mean what they should."""
+        return []
+
+    def label_mass(self, batch: Inputs, labels: Labels) -> NDArray[np.float64] | None:
+        """Return the probability that the labels hold together, (rows,), among all that the model may write next.
+
+        None for models that write nothing, or do not tell.
+        """
+        return None
+
     def outlook(self, rows: int, inputs: Inputs) -> list[str]:
         """Estimate the cost of `rows` rows like these inputs; empty if they cost only time."""
         return []

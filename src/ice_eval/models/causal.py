@@ -3,10 +3,12 @@
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ice_eval.encoding import label_ids, shared_prefix
 from ice_eval.models import base
@@ -14,7 +16,7 @@ from ice_eval.models.base import Gradients, Labels, LabelScoring, Observations
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import record_event, to_host, weight_of
 from ice_eval.models.generate import Generator
-from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of
+from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of, no_grad
 from ice_eval.models.packed import PackedPass, Packing, Prefix, packed
 from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions, split_rows
 from ice_eval.records import NOT_SET, SCORED, Encoded, Ids, Inputs, LogScores
@@ -61,6 +63,13 @@ class CausalLM(HFModel):
 
     def text_labels(self, name: str) -> Labels:
         return Labels((name,), ((),), "given")
+
+    def label_mass(self, batch: Inputs, labels: Labels) -> NDArray[np.float64]:
+        ids = tuple(own[:1] for own in labels.ids) if labels.scoring == "first" else labels.ids
+        whole = replace(labels, ids=ids, scoring="full")  # the chain rule is normalised over the vocabulary
+        with no_grad(self.model):
+            rows = [self._label_scores(batch.take([row]), whole, 0)[0].double().cpu() for row in range(len(batch))]
+        return np.exp(torch.cat(rows).numpy()).sum(axis=1)  # type: ignore[no-any-return]
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         plain, hoped_to_pack, faults = self._plain_scores(batch, labels), self._way == "packed", list[str]()

@@ -95,6 +95,14 @@ class SequenceClassifier(HFModel):
     def _attribution_tokens(self) -> int:
         return _LARGE_PASS if self._is_small else super()._attribution_tokens
 
+    def doubts(self, batch: Inputs, labels: Labels) -> list[str]:
+        if self.model.config.problem_type != "multi_label_classification":
+            return []
+        return [
+            f"{self.name} judges each of its classes by itself (multi-label), and here the labels of the task compete: "
+            "scores are a softmax over them."
+        ]
+
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
         if not self._adds_mask:
             return []

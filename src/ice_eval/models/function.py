@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ice_eval.encoding import Tokens, rendered
 from ice_eval.errors import ConfigError, ModelError
@@ -20,6 +21,7 @@ from ice_eval.words import TAIL, runs_on, word_spans
 LabelFunction = Callable[[list[Any]], Any]
 """Takes a list of texts (of pairs where a task has several bare fields) and returns (texts, labels) probabilities."""
 
+_SUM_TOLERANCE = 0.01  # of a row of probabilities, as float16 rounds them
 _SMALLEST = 1e-9  # lower limit of probabilities: the log of 0 is not finite
 
 
@@ -143,6 +145,21 @@ class FunctionModel(Model):
         return Labels(task.labels, places, are_classes=True, of_pairs=bool(second))
 
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        clipped = np.clip(self._returned(batch, labels), _SMALLEST, None)
+        return np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
+
+    def doubts(self, batch: Inputs, labels: Labels) -> list[str]:
+        sums = self._returned(batch, labels).sum(axis=1)
+        if np.abs(sums - 1).max() <= _SUM_TOLERANCE:
+            return []
+        return [
+            f"the rows that the function {self.name} returns do not sum to 1 (the sums are {sums.min():.3g} to "
+            f"{sums.max():.3g}): every row is divided by its sum. If they are logits or separate yes-or-no "
+            "probabilities, return a softmax over the labels instead."
+        ]
+
+    def _returned(self, batch: Inputs, labels: Labels) -> NDArray[np.float64]:
+        """Return what the function returns, (rows, labels); raise ModelError if that can be no probabilities."""
         try:
             found = np.asarray(self._function(self._texts(batch, pairs=labels.of_pairs)), dtype=np.float64)
         except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
@@ -154,8 +171,7 @@ class FunctionModel(Model):
             )
         if (found < 0).any():
             raise ModelError(f"the function {self.name} returned negative values; probabilities are expected.")
-        clipped = np.clip(found, _SMALLEST, None)
-        return np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
+        return found
 
     def default_budget(self) -> int:
         return 65_536

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,17 @@ _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Spread of the uniform win rates of random rationales: the prior before anything is scored."""
 
 
-def checked(job: Job) -> tuple[Job, list[str]]:
-    """Return the validated job and its messages for the user, or raise ConfigError."""
+class Checked(NamedTuple):
+    """A validated job, and what the user should know."""
+
+    job: Job
+    notes: list[str]
+    warnings: tuple[str, ...]
+    """Reasons why the scores may be wrong."""
+
+
+def checked(job: Job) -> Checked:
+    """Return the validated job with its messages, or raise ConfigError."""
     _refuse_other_fields(job.engine.attributions, job.stored)
     _refuse_other_server(job.engine.model, job.stored)
     _refuse_other_classes(job.engine.scorer.labels, job.stored)
@@ -44,7 +54,10 @@ def checked(job: Job) -> tuple[Job, list[str]]:
     of_data += _about_tokens(job.engine, job.evaluated[:_LOOKED_AT])
     of_data += _about_lengths(job.engine, job.evaluated[:_LOOKED_AT])
     notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
-    return replace(job, spec=spec), notes
+    if stored is not None:  # nothing is scored where nothing is missing
+        return Checked(replace(job, spec=spec), notes, stored.warnings)
+    doubts = job.workers.ask(partial(Replica.doubts, spec=spec))
+    return Checked(replace(job, spec=spec), [*notes, *doubts.of_batches], doubts.of_scores)
 
 
 def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | None) -> None:

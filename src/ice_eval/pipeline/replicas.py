@@ -25,7 +25,7 @@ from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
 from ice_eval.results.records import Adaptation
-from ice_eval.scoring import Scorer
+from ice_eval.scoring import Scorer, depends_on_batch
 from ice_eval.seeding import rng_for
 from ice_eval.settings import RunConfig
 
@@ -140,6 +140,16 @@ class Replica:
             )
         return found
 
+    def doubts(self, spec: RunSpec) -> "Doubts":
+        """Return reasons to doubt the scores, from a few rows that are scored together and each alone."""
+        engine = self.engine(spec)
+        rows, prefix = _checked_rows(engine, spec.examples[: spec.config.n])
+        if rows is None or spec.subject.repeats_inputs or self.model.server is not None:
+            return Doubts()
+        labels = engine.scorer.labels
+        noise = depends_on_batch(self.model, rows, labels, prefix=prefix)
+        return Doubts(tuple(self.model.doubts(rows, labels)), () if noise is None else (noise,))
+
     def try_attributions(self, spec: RunSpec, done: Collection[str]) -> None:
         """Run every attribution on one short example, so that incompatible ones stop the run before its first row."""
         engine = self.engine(spec)
@@ -177,13 +187,26 @@ class Replica:
         return noise_guard(self.model, self.engine(spec).scorer.labels, ledger, seed=spec.config.seed)
 
 
-def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
+class Doubts(NamedTuple):
+    """Reasons to doubt the scores of a model."""
+
+    of_scores: tuple[str, ...] = ()
+    of_batches: tuple[str, ...] = ()
+
+
+def _checked_rows(engine: Engine, examples: Sequence[Example]) -> tuple[Inputs | None, int]:
+    """Return the full and the empty input of a few examples, and the length of their prefix; None without any."""
     evaluated = (item for item in map(engine.encode, examples) if item.n_units > 1)
     items = list(itertools.islice(evaluated, _CHECKED_EXAMPLES))
     if not items:
-        return []
+        return None, 0
     rows = Inputs.join([row for item in items for row in (item.full(), item.empty())])
-    return engine.model.check(rows, engine.scorer.labels, prefix=shared_prefix(items))
+    return rows, shared_prefix(items)
+
+
+def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
+    rows, prefix = _checked_rows(engine, examples)
+    return [] if rows is None else engine.model.check(rows, engine.scorer.labels, prefix=prefix)
 
 
 def _unable(name: str, model: Model, why: str) -> CapabilityError:

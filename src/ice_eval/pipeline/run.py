@@ -85,11 +85,11 @@ def score(
         weights=info.fingerprint,
     )
     engine = replicas.reader.engine(spec)
-    job, notes = checked(
+    job, notes, warnings = checked(
         Job(folder=folder, workers=replicas.workers, spec=spec, engine=engine, stored=stored, reporter=reporter)
     )
-    manifest = at_beginning(job, info, asked, notes=notes, adapted=adapted)
-    for message in (*remarks(manifest, engine.config), *notes, *outlook(engine, job.evaluated)):
+    manifest = replace(at_beginning(job, info, asked, notes=notes, adapted=adapted), warnings=warnings)
+    for message in (*remarks(manifest, engine.config), *notes, *warnings, *outlook(engine, job.evaluated)):
         reporter.say(message)
     with folder.opened():
         if stored_run(folder, asked) != stored:

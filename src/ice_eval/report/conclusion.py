@@ -20,7 +20,8 @@ from ice_eval.report.sentences import (
 from ice_eval.results import Configuration, Manifest, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import RobustnessLine
-from ice_eval.results.summary import CONTROL, Dropped, dropped
+from ice_eval.results.summary import CONTROL, Dropped, below_chance, dropped
+from ice_eval.scoring import LARGEST_NOISE
 from ice_eval.stats.verdict import MARGIN
 from ice_eval.table import EMPTY, Column, Table, interval, percent, table_of
 
@@ -249,6 +250,18 @@ def _problems(summary: Summary, manifest: Manifest, failed: Dropped) -> Iterator
     if failed.n:
         reasons = "; ".join(f"{why} ({n})" for why, n in failed.reasons.items())
         yield f"{lost(failed)} ({percent(failed.share)}): {reasons}."
+    yield from manifest.warnings
+    known = [line for line in summary.configurations if line.accuracy is not None and line.n_gold]
+    if known and summary.chains is None and len(manifest.labels) > 1:
+        line = max(known, key=lambda each: each.n_gold)
+        found = below_chance(line.accuracy or 0.0, line.n_gold, manifest.labels)
+        yield from [] if found is None else [found]
+    guard = manifest.noise_guard
+    if guard is not None and guard.probability > LARGEST_NOISE:
+        yield (
+            f"Scores depend on the other inputs of a batch: of {guard.rows} rows that were scored again alone, a "
+            f"probability changed by {guard.probability:.2f}. --token-budget 1 scores each alone."
+        )
     for line in summary.configurations:
         if control_fails(line):
             place = f"{setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}"

@@ -263,6 +263,8 @@ class Manifest(Record):
     server: ServerInfo | None = None
     adaptation: Adaptation | None = None
     messages: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    """Reasons why scores may be wrong, found before the first row."""
     planned: PlannedSets | None = None
     cost: RunCost | None = None
     """None while the run is not finished."""
@@ -379,6 +381,8 @@ class SummaryLine(Measures, LineHead):
     """One configuration of a run, over all its examples."""
 
     flags: tuple[str, ...]
+    n_gold: int = 0
+    """Number of evaluated examples with a gold label."""
     skipped: dict[str, int] = field(default_factory=dict)
     """Reason -> number of examples without a result."""
 

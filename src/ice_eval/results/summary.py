@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
@@ -36,6 +37,8 @@ DRAWS, DRAWS_PER_TEST = 9999, 200
 _LEVEL, _SMALLEST_P = 0.95, 1e-300
 CONTROL = "random"
 """The attribution that wins one half of its comparisons if the run is sound."""
+BELOW_CHANCE = 0.01
+"""Largest p-value at which an accuracy below chance is reported."""
 SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
 _NOTHING_TO_TEST = re.compile(
@@ -317,7 +320,19 @@ def _line(
         accuracy=float(np.mean(right)) if right.size else None,
         **vars(measures),
         flags=tuple(sorted(flags)),
+        n_gold=len(right),
         skipped=dict(skipped.most_common()),
+    )
+
+
+def below_chance(accuracy: float, n: int, labels: Sequence[str]) -> str | None:
+    """Return a warning if a model is right less often than chance (1 % level, one-sided); None if it is not."""
+    p_value = binom.cdf(round(accuracy * n), n, 1 / len(labels))
+    if p_value > BELOW_CHANCE:
+        return None
+    return (
+        f"The model is right on {100 * accuracy:.1f} % of {n} examples, less than chance ({100 / len(labels):.0f} %): "
+        f"are its classes or label words in the order of the task, {', '.join(labels)}?"
     )
 
 
