@@ -30,7 +30,6 @@ from ice_eval.choices import (
     Share,
     Sign,
     SubjectName,
-    Target,
     Unit,
     Until,
 )
@@ -144,7 +143,11 @@ class RunFields:
         "content", depends=True, metavar="WORD",
         help="Removable tokens: content (by default) or prompt (the template's too).",
     )  # fmt: skip
-    target: Target = setting("predicted", metavar="WORD", help="Label to explain: predicted or gold.")
+    target: str = setting("predicted", metavar="LABEL", help="Label to explain: predicted, gold, or a label by name.")
+    versus: str | None = setting(
+        None, depends=True, optional=True, metavar="LABEL",
+        help="Explain why --target LABEL rather than this label: scores are log p(target) - log p(versus).",
+    )  # fmt: skip
     sign: Sign = setting(
         "support", depends=True, metavar="WORD",
         subjects=_TEXTS,

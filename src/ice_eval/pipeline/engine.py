@@ -71,6 +71,11 @@ class Engine:
             if self.config.sign == "abs" and not method.sized and method.has_signs
         ]
 
+    @property
+    def versus(self) -> int | None:
+        """Index of the label that scores set the explained one against; None: all others."""
+        return None if self.config.versus is None else self.scorer.labels.names.index(self.config.versus)
+
     def settings(self, *, model: str) -> RunSettings:
         """Return the settings for the manifest."""
         return RunSettings(
@@ -80,6 +85,7 @@ class Engine:
             **vars(self.config),
             own_size=tuple(self.own_size),
             by_magnitude=tuple(self.by_magnitude),
+            versus_label=self.versus,
             **self.subject.settings(),
         )
 

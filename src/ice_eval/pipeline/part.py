@@ -348,7 +348,7 @@ def _looked(
         targets,
         needs - OF_EVERY_MODEL,
         chat=engine.in_turns,
-        priors=probes.calibration(),
+        priors=probes.subtracted(),
     )
     looking = [todo for name, todo in missing.items() if engine.attributions[name].needs & LOOKS]
     shown = {item.example_id for todo in looking for item in todo if not engine.subject.observes_in_attribute}

@@ -166,12 +166,29 @@ class Probes:
                 continue
             own, start = scores[start : start + len(each)], start + len(each)
             prior = np.asarray(self.priors[item.example_id]) if self.calibration() is not None else 0.0
-            found.append(log_odds(own - prior, self.targets[item.example_id]))
+            found.append(log_odds(own - prior, self.targets[item.example_id], versus=self.engine.versus))
         return found
 
     def calibration(self) -> Mapping[str, Prior] | None:
         """Return the scores that contextual calibration subtracts; None without it."""
         return self.priors if self.engine.config.calibration == "contextual" else None
+
+    def subtracted(self) -> Mapping[str, Prior] | None:
+        """Return what models subtract from the log-scores of each example; None for nothing.
+
+        An infinite prior leaves a label out of the log-odds: with `versus`, all but two labels.
+        """
+        calibrated, versus = self.calibration(), self.engine.versus
+        if versus is None:
+            return calibrated
+        plain = dict.fromkeys(self.targets, [0.0] * len(self.engine.scorer.labels.names))
+        return {
+            name: [
+                value if label in (self.targets[name], versus) else np.inf
+                for label, value in enumerate((calibrated or plain)[name])
+            ]
+            for name in self.targets
+        }
 
     def _rows(self, name: str, item: Encoded, keep: KeepMasks, repeat: int) -> Rows | None:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ice_eval._registry import did_you_mean
 from ice_eval.attributions import DataView
 from ice_eval.blacklist import blacklist_of, label_words
 from ice_eval.encoding import encode
@@ -12,10 +13,12 @@ from ice_eval.models import Labels, Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, LongUnitPool, PooledUnits, label_indicative
 from ice_eval.pipeline.engine import Engine, counts_in
 from ice_eval.pipeline.subject import Pool, Subject
-from ice_eval.records import Encoded, Example
+from ice_eval.records import Encoded, Example, LogScores
 from ice_eval.results import content_hash
 from ice_eval.settings import RunConfig
 from ice_eval.tasks import DataSource, FileData, Task, data_notes
+
+_TARGETS = ("predicted", "gold")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class TextSubject(Subject):
         return task_identity(self.task)
 
     def labels(self, model: Model, config: RunConfig) -> Labels:
+        _check_labels(config, self.task.labels)
         if self.task.target_text is None:
             return model.labels(self.task, scoring=config.label_scoring)
         of_labels = config.calibration != "none" or config.eraser or config.min_confidence is not None
@@ -47,6 +51,11 @@ class TextSubject(Subject):
             "language": self.task.language,
             "columns": _columns(self.task.data),
         }
+
+    def target(self, config: RunConfig, example: Example, full: LogScores, empty: LogScores) -> int:
+        if config.target in _TARGETS:
+            return super().target(config, example, full, empty)
+        return self.task.labels.index(config.target)
 
     def notes(self, examples: Sequence[Example]) -> list[str]:
         return data_notes(self.task, examples)
@@ -94,6 +103,25 @@ class TextSubject(Subject):
         """Return the units that reveal a label."""
         lexicon = frozenset(word.casefold() for word in self.task.lexicon)
         return Blacklist(label_words(self.task), lexicon, label_indicative(_units(engine, examples)))
+
+
+def _check_labels(config: RunConfig, labels: Sequence[str]) -> None:
+    """Raise ConfigError if the explained label, or the one against it, is no label of the task."""
+    known = ", ".join(labels) or "no labels"
+    if config.target not in (*_TARGETS, *labels):
+        meant = did_you_mean(config.target, [*_TARGETS, *labels])
+        raise ConfigError(f"target '{config.target}'{meant} Expected: {', '.join(_TARGETS)}, or a label: {known}.")
+    if config.versus is None:
+        return
+    if config.versus not in labels:
+        raise ConfigError(
+            f"versus '{config.versus}'{did_you_mean(config.versus, list(labels))} The labels of the task: {known}."
+        )
+    if config.target not in labels or config.target == config.versus:
+        raise ConfigError(
+            f"--versus {config.versus} needs another label to explain: --target LABEL, one of "
+            f"{', '.join(label for label in labels if label != config.versus)}."
+        )
 
 
 def _check_human(name: str, engine: Engine, examples: Sequence[Example]) -> None:

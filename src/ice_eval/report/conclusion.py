@@ -97,7 +97,7 @@ def conclude(summary: Summary, manifest: Manifest) -> Conclusion:
     rankings, failed = _rankings(summary), dropped(summary)
     first = rankings[0] if rankings else None
     return Conclusion(
-        sentences=tuple(_sentences(summary, manifest, first, failed)),
+        sentences=tuple(_about_label(manifest, list(_sentences(summary, manifest, first, failed)))),
         problems=tuple(_problems(summary, manifest, failed)),
         tiles=tuple(_tiles(summary, manifest, first, failed)),
         first=first,
@@ -125,6 +125,14 @@ def _rankings(summary: Summary) -> list[MethodRanking]:
         MethodRanking(names.get(name, name), tuple(sorted(methods, key=lambda each: (each.is_control, -each.rank))))
         for name, methods in rankings.items()
     ]
+
+
+def _about_label(manifest: Manifest, sentences: Sequence[str]) -> Iterator[str]:
+    """Yield sentences; the first one says which label is explained, if that is not each text's own."""
+    config, why = manifest.config, ""
+    if config.target in manifest.labels:
+        why = f"Why {config.target}{'' if config.versus is None else f' rather than {config.versus}'}: "
+    yield from (f"{why if not place else ''}{sentence}" for place, sentence in enumerate(sentences))
 
 
 def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> Iterator[str]:

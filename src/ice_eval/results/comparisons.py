@@ -37,6 +37,8 @@ class Reading:
     """True if every example has as many sets as its test needed."""
     by_magnitude: tuple[str, ...] = ()
     """Attributions that rank units by magnitude."""
+    versus: int | None = None
+    """Label that scores set the explained one against; None: all others."""
     drawing: frozenset[str] = frozenset()
     """Operators that draw fills."""
 
@@ -49,6 +51,7 @@ class Reading:
             calibrated=config.calibration == "contextual",
             sequential=config.adaptive == "examples",
             by_magnitude=config.by_magnitude,
+            versus=config.versus_label,
             drawing=frozenset(name for name in known if operator_registry.get(name).needs_fills),
         )
 
@@ -156,7 +159,7 @@ class ScoredExamples:
         if self.reading.calibrated:  # contextual calibration (Zhao et al., 2021)
             prior = self._references(Kind.EMPTY)
             scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
-        return log_odds(scores, self.examples.target[example])
+        return log_odds(scores, self.examples.target[example], versus=self.reading.versus)
 
     @property
     def _is_open(self) -> bool:

@@ -255,11 +255,11 @@ def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> tuple[NDArray[np.in
     return places[coded.indices.fill_null(len(own)).to_numpy(zero_copy_only=False)], tuple(known)
 
 
-def log_odds(scores: LogScores, target: Ids | int) -> Values:
+def log_odds(scores: LogScores, target: Ids | int, *, versus: int | None = None) -> Values:
     """Return `z_y - logsumexp(z_others)` of every row: ordered as the probability, without its saturation.
 
-    `scores` is (rows, labels); a negative target gives NaN. The score of a single label, a log-probability among all
-    texts, has no others to compare with, and is returned as it is.
+    `scores` is (rows, labels); a negative target gives NaN. With `versus`, that label alone is the others. The
+    score of a single label, a log-probability among all texts, has no others to compare with, and is returned as it is.
     """
     labels = np.broadcast_to(np.asarray(target, dtype=np.int64), len(scores))
     if scores.shape[1] == 1:
@@ -267,6 +267,8 @@ def log_odds(scores: LogScores, target: Ids | int) -> Values:
     rows, chosen = np.arange(len(scores)), np.maximum(labels, 0)
     others = scores.copy()
     others[rows, chosen] = -np.inf
+    if versus is not None:
+        others[:, np.arange(scores.shape[1]) != versus] = -np.inf
     top = others.max(axis=1, initial=-np.inf)
     with np.errstate(invalid="ignore", divide="ignore"):  # scores that are not finite give NaN, the caller reports them
         rest = top + np.log(np.exp(others - top[:, None]).sum(axis=1))

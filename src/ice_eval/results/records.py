@@ -62,6 +62,8 @@ class RunSettings(RunFields, Record):
     """Attributions that set the sizes of their rationales, whatever k."""
     by_magnitude: tuple[str, ...]
     """Attributions that rank units by magnitude, whatever the sign."""
+    versus_label: int | None = None
+    """Index of the label of `versus`."""
     chain: ChainSettings | None = None
     """Settings of a run about chains."""
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +187,7 @@ def _read_examples(entry: RunEntry, task: Task) -> Sequence[Example]:
     if data.origin == about.origin and not isinstance(data, HubData):
         with contextlib.suppress(IceError, OSError):
             found = replace(task, data=data).examples(limit=examples_read(entry.manifest.config.n))
-            if content_hash_of_all(map(asdict, found)) == entry.manifest.identity["data"]:
+            if content_hash_of_all(map(Example.identity, found)) == entry.manifest.identity["data"]:
                 return found
     return examples_of(entry)
 
@@ -199,7 +199,8 @@ def _spec(entry: RunEntry, replica: Replica, operator: str, picked: Given) -> Ru
     assert task is not None, "checked by refusal"
     settings = {each.name: getattr(stored, each.name) for each in fields(RunConfig)}
     settings |= {"attributions": (PICKED,), "operators": (operator,), "directions": stored.directions[:1]}
-    settings |= {"nulls": (SIZE,), "adaptive": None, "until": None, "eraser": False, "target": "predicted", "n": 1}
+    settings |= {"nulls": (SIZE,), "adaptive": None, "until": None, "eraser": False, "n": 1}
+    settings |= {"target": "predicted"} if stored.target == "gold" else {}  # new texts have no gold label
     return RunSpec(
         config=RunConfig(**settings), subject=TextSubject(task), examples=_read_examples(entry, task),
         attributions={PICKED: picked}, budget=info.budget, part_size=info.part_size, lowered={}, threads=None,
@@ -229,7 +230,7 @@ def _read(loaded: _Loaded, example: Example) -> dict[str, Any]:
     return {
         "fields": [{"name": name, "pieces": pieces} for name, pieces in cut.items()],
         "label": engine.scorer.labels.names[target],
-        "log_odds": float(log_odds(scores[:1], target)[0]),
+        "log_odds": float(log_odds(scores[:1], target, versus=engine.versus)[0]),
         "probability": float(np.exp(scores[0, target])),
         "truncated": item.truncated,
     }

@@ -316,7 +316,8 @@ def _fits(scored: ScoredExamples, operator: str) -> Iterator[tuple[str, Masks, A
     used &= (head["kind"] == Kind.RANDOM) & (scored.examples.target[head["example"]] != NOT_SET)
     chosen = np.flatnonzero(used)
     chosen = chosen[np.argsort(head["example"][chosen], kind="stable")]
-    values = log_odds(ledger.scores[chosen], scored.examples.target[head["example"][chosen]])
+    target = scored.examples.target[head["example"][chosen]]
+    values = log_odds(ledger.scores[chosen], target, versus=scored.reading.versus)
     starts = np.searchsorted(head["example"][chosen], np.arange(len(scored.examples) + 1))
     for place, name in enumerate(scored.examples.ids):
         of_example = slice(starts[place], starts[place + 1])
