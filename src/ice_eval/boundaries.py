@@ -126,7 +126,7 @@ class Source:
 
 _ATOMS: Mapping[str, Callable[[str], Sequence[tuple[int, int]]]] = {
     "word": word_spans,
-    "sentence": sentence_spans,
+    "sentence": functools.partial(sentence_spans, loose=True),
     "passage": lambda text: [(0, len(text))],
 }
 """Unit -> spans that it must not split."""

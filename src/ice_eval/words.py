@@ -1,6 +1,6 @@
 """Words, sentences and characters as people count them, in any script."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import regex
@@ -66,6 +66,19 @@ _END = regex.compile(
     r"|(?P<wide>[。！？｡]+)[」』”’）)]*"  # Chinese and Japanese: no space follows
     r"|(?<![।؟۔])(?P<other>[।؟۔]++)(?=\s)"  # Hindi, Arabic, Urdu
 )
+_LOOSE_END = regex.compile(
+    rf"(?<={_UNSPACED})(?P<unspaced>[.!?]++)(?={_UNSPACED})"  # Chinese with the marks of another keyboard
+    r"|(?<![।؟۔])(?P<other>[।؟۔][।؟۔.!?]*+)[\"'”’)\]»]*"  # no word holds one of these, so no space need follow
+    r"|(?<=\p{Ll}\p{Ll})(?P<close>[.!?]++[\"”»]?)(?=[\"“«]?\p{Lu}[\p{Ll}'’])"  # "a good film.The cast"
+    r"|(?<!\.)(?P<pause>\.{2,}+|…)[\"'”’)\]»]*(?=\s+[\"'“‘«(]?\p{Lu})"  # "I waited... Then"
+    r"|(?<![.!?])(?P<before>[.!?]++[\"'”’)\]»]*)(?=\s+(?:[#@]|https?:))"
+)
+"""Further ends of sentences as people write them on the web."""
+_RUN = regex.compile(r"[\w@:/.~%?#=&+-]++", regex.ASCII)
+_LINK = regex.compile(r"://|www\.|\w@\w|\.(?:com|org|net|de|fr|html?|jpg|php)\b", regex.ASCII | regex.IGNORECASE)
+"""What makes a run of characters an address."""
+_CAPITAL_NEXT = regex.compile(r"[.!?]\s+[\"'“‘«(]*[\p{Lu}\p{Lt}]")
+_SMALL_NEXT = regex.compile(r"(?<=\p{L}\p{L})[.!?]++[\"'”’)\]»]*(?=\s+[\"'“‘«(]*\p{Ll})")
 _NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
 _ONLY_MARK = regex.compile(
     r"\W*(?:(?:step|part|case|option|example|question|claim|stage|phase)\s+)?"
@@ -80,6 +93,22 @@ _TITLES = frozenset(
 )
 """Abbreviations that never end a sentence."""
 _BEFORE_NUMBERS = frozenset("no nos p pp vol ch sec art par nr ex thm prop lem def tab figs eqs pg".split())
+_ALSO_TITLES = frozenset("inc corp co ltd jr sr etc usw al dept est".split())
+"""Abbreviations of documents, which end a sentence only before a capital letter."""
+_GERMAN = frozenset("bzw ca evtl ggf inkl min mind mio mrd nr std str tel vgl zzgl wg".split())
+_REACH = 80
+"""Characters around a mark that say whether a sentence ends there."""
+_SPACED_PAIRS = frozenset({
+    ("z", "b"), ("d", "h"), ("u", "a"), ("o", "ä"), ("s", "o"), ("s", "u"), ("u", "u"), ("v", "a"), ("i", "d"),
+    ("d", "r"), ("n", "chr"), ("v", "chr"),
+})  # fmt: skip
+"""`z. B.`, `d. h.`: letters that abbreviate together."""
+_MONTHS = frozenset("jan feb mar apr jun jul aug sept sep oct nov dec".split())
+_AFTER_ORDINALS = frozenset(
+    "januar februar märz april mai juni juli august september oktober november dezember jahrhundert jahrhunderts "
+    "weltkrieg weltkriegs jh".split()
+)
+"""German words after which a number with a full stop is an ordinal."""
 _LONG_ABBREVIATIONS = frozenset("approx assoc depts incl".split())
 _NAMED_BY_LETTER = frozenset(
     "option options choice answer answers case step part figure team type plan group point statement class vitamin "
@@ -94,15 +123,16 @@ _STARTERS = frozenset(
 """Words that begin a sentence far more often than a name: what follows `U.S.` or `a.m.` decides."""
 
 
-def sentence_spans(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str, *, loose: bool = False) -> list[tuple[int, int]]:
     """Return the spans of the sentences of a text, without the space around them; a line break ends a sentence.
 
-    Every character but spaces is in exactly one of them.
+    Every character but spaces is in exactly one of them. With `loose`, sentences also end as people write them on the
+    web: without a space or a capital letter after the mark, or with dots.
     """
     spans = [
         stripped_span(text, line.start() + start, line.start() + end)
         for line in _LINE.finditer(text)
-        for start, end in line_sentences(line[0])
+        for start, end in line_sentences(line[0], loose=loose)
     ]
     return [(start, end) for start, end in spans if start < end]
 
@@ -113,11 +143,12 @@ def stripped_span(text: str, start: int, end: int) -> tuple[int, int]:
     return end - len(text[start:end].lstrip()), end
 
 
-def line_sentences(line: str) -> Iterator[tuple[int, int]]:
+def line_sentences(line: str, *, loose: bool = False) -> Iterator[tuple[int, int]]:
     """Yield the spans of the sentences of a line; full stops of abbreviations, numbers and lists end none."""
     numbers = list(_list_numbers(line))
     inside = {position for mark in numbers for position in range(mark.start(1), mark.end())}
-    ends = {end for end in _sentence_ends(line) if end - 1 not in inside}
+    found = _loose_ends(line, list(_sentence_ends(line))) if loose else _sentence_ends(line)
+    ends = {end for end in found if end - 1 not in inside}
     ends |= {mark.start(1) for mark in numbers[1:]} | {*_after_formulas(line), *_bullets(line)}
     start = 0
     for end in sorted(ends | {len(line)}):
@@ -133,6 +164,42 @@ def _sentence_ends(line: str) -> Iterator[int]:
             continue
         if match["latin"] is None or (_begins_next(line, match) and not _is_inside(line, match)):
             yield match.end()
+
+
+def _loose_ends(line: str, found: Sequence[int]) -> Iterator[int]:
+    """Yield the ends of sentences in a line of a document, from those that stricter rules `found`."""
+    linked = np.zeros(len(line) + 1, dtype=bool)
+    for run in _RUN.finditer(line):
+        if _LINK.search(run[0].rstrip(".?")):
+            linked[run.start() + 1 : run.end()] = True
+    matches = [*_LOOSE_END.finditer(line)]
+    if not _CAPITAL_NEXT.search(line):  # the writer uses no capitals
+        matches += [each for each in _SMALL_NEXT.finditer(line) if "..." not in each[0]]
+    more = {each.end() for each in matches if not _in_brackets(line, each.start())}
+    for end in sorted({*found, *more}):
+        before = line[max(0, end - _REACH) : end]
+        mark = regex.search(r"[.!?।؟۔…]+\W*\Z", before)
+        is_dotted = (
+            mark is not None and mark[0][:1] == "." and _is_dotted(before[: mark.start()], line[end : end + _REACH])
+        )
+        if not linked[end] and not is_dotted:
+            yield end
+
+
+def _is_dotted(head: str, tail: str) -> bool:
+    """Return whether the full stop after `head` belongs to an abbreviation, `z. B.`, or to an ordinal, `3. Mai`."""
+    before, word = _words_before(head)
+    following = regex.match(r"\W*(\w*)", tail)
+    after, low = following[1] if following else "", word.casefold()
+    if word.isdigit():
+        return after.casefold() in _AFTER_ORDINALS
+    if {(before.rstrip(".").casefold(), low), (low, after.casefold())} & _SPACED_PAIRS or word == "v":
+        return True
+    if low in _MONTHS and after[:1].isdigit():
+        return True
+    if low in _GERMAN:
+        return after.casefold() not in _STARTERS
+    return (low in _ALSO_TITLES and after[:1].islower()) or _is_abbreviation(word, after)
 
 
 def _begins_next(line: str, match: "regex.Match[str]") -> bool:
