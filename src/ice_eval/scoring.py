@@ -25,9 +25,10 @@ LARGEST_NOISE = 0.05
 
 def depends_on_batch(model: Model, rows: Inputs, labels: Labels, *, prefix: int = 0) -> str | None:
     """Return a warning if the scores of a few rows are others where each is scored alone; None if they are not."""
-    alone = model.again(rows, labels, prefix=prefix)
-    change = float(np.abs(np.exp(alone) - np.exp(model.log_scores(rows, labels, prefix=prefix))).max())
-    if not change > LARGEST_NOISE:  # a score that is no number is reported with its example
+    alone, together = model.again(rows, labels, prefix=prefix), model.log_scores(rows, labels, prefix=prefix)
+    known = np.isfinite(alone) & np.isfinite(together)  # a score that is no number is reported with its example
+    change = float(np.abs(np.exp(alone[known]) - np.exp(together[known])).max(initial=0.0))
+    if change <= LARGEST_NOISE:
         return None
     return (
         f"the scores of {model.name} depend on the other inputs of a batch: a probability changes by {change:.2f} "

@@ -19,7 +19,8 @@ def test_the_manifest_says_what_was_run_and_what_it_cost(tmp_path):
     assert (manifest.schema, manifest.status, manifest.config.seed) == (SCHEMA, "complete", 0)
     assert manifest.labels == ("negative", "positive")
     assert manifest.cost.rows == len(rows_of(found)) == sum(manifest.cost.rows_by_kind.values())
-    assert manifest.cost.forwards + manifest.noise_guard.rows == model.asked
+    tried = 2 * 4  # before the first row: full and empty inputs of two examples, together and each alone
+    assert manifest.cost.forwards + manifest.noise_guard.rows + tried == model.asked
     assert manifest.cost.forwards <= manifest.cost.rows
     assert manifest.cost.rows_by_kind == {
         "empty": 24,
