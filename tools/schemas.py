@@ -168,11 +168,15 @@ def _docs(records: Iterable[type]) -> dict[str, str]:
         [definition] = ast.parse(textwrap.dedent(inspect.getsource(record))).body
         assert isinstance(definition, ast.ClassDef)
         for field, doc in zip(definition.body, definition.body[1:], strict=False):
-            is_documented = isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr)
-            if is_documented and isinstance(doc.value, ast.Constant):
-                text = " ".join(doc.value.value.partition("\n\n")[0].split())
-                found[ast.unparse(field.target)] = text.replace("->", "→")
+            if isinstance(field, ast.AnnAssign) and isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
+                found[ast.unparse(field.target)] = _first(doc.value.value)
+        properties = [each for each in definition.body if isinstance(each, ast.FunctionDef)]
+        found |= {each.name: _first(text) for each in properties if (text := ast.get_docstring(each))}
     return found
+
+
+def _first(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).replace("->", "→")
 
 
 def _type(field: pa.Field) -> str:
