@@ -28,7 +28,7 @@ def test_models_times_tasks_times_prompts_are_runs(grid, reviews):
 
 def test_all_prompts_are_the_wordings_of_every_task(grid):
     prompts = [run.prompt for run in grid(prompts="all").runs()]
-    assert prompts == ["standard", "minimal", "question", "completion", "quoted"]
+    assert prompts == ["standard", "minimal", "paper", "question", "completion", "quoted"]
 
 
 def test_prompts_may_be_few_shot(grid):
