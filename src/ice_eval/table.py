@@ -93,6 +93,14 @@ class Table:
         return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
 
 
+def beside(left: Table, right: Table) -> Table:
+    """Return the columns of two tables with as many rows, under the title of the second."""
+    words = tuple((*(None for _ in left.header), *row) for row in right.words)
+    best = frozenset((line, place + len(left.header)) for line, place in right.best)
+    rows = tuple((*a, *b) for a, b in zip(left.rows, right.rows, strict=True)) if left.header else right.rows
+    return Table(right.title, (*left.header, *right.header), rows, best, words)
+
+
 _OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
 """Values that readers assume if a table does not name them."""

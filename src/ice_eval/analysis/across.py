@@ -8,6 +8,7 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
+from ice_eval.analysis.chains import raw_scores, reasoning_patterns
 from ice_eval.analysis.examples import groups_of
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
 from ice_eval.analysis.measures._base import Found, Missing, Part, filled
@@ -430,9 +431,15 @@ QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
     "variance": variance,
     "guidelines": guidelines,
 }
-"""All questions by their names in JSON, in printing order."""
+"""All questions about texts by their names in JSON, in printing order."""
+OF_CHAINS: Mapping[str, Callable[[GridResults], Found | Missing]] = {
+    "reasoning_patterns": reasoning_patterns,
+    "raw_scores": raw_scores,
+}
+"""The same about chains of thought."""
 
 
 def answers(grid: GridResults) -> dict[str, Found | Missing]:
-    """Return the answers to all questions; none without a run."""
-    return {name: question(grid) for name, question in QUESTIONS.items() if grid.runs}
+    """Return the answers to all questions about the subject of a grid; none without a run."""
+    questions = OF_CHAINS if grid.chains else QUESTIONS
+    return {name: question(grid) for name, question in questions.items() if grid.runs}

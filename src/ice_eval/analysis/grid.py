@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from ice_eval.results import Configuration, InputRow, RunFolder, Summary, Summar
 from ice_eval.results.json_files import as_json
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.results.records import AgreementLine, ChainSummary, RobustnessLine
 from ice_eval.stats import WEAKLY_FAITHFUL, reaches, taxonomy
 from ice_eval.words import word_spans
 
@@ -306,6 +306,8 @@ class GridResults:
     configurations: tuple[GridLine[SummaryLine], ...]
     agreement: tuple[GridLine[AgreementLine], ...]
     robustness: tuple[GridLine[RobustnessLine], ...]
+    chains: Mapping[str, ChainSummary] = field(default_factory=dict)
+    """Name of a run about chains of thought -> its statistics of chains."""
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -336,4 +338,5 @@ def grid_results(runs: Sequence[GridRun], summaries: Sequence[Summary]) -> GridR
         configurations=named(lambda summary: summary.configurations),
         agreement=named(lambda summary: summary.agreement),
         robustness=named(lambda summary: summary.robustness),
+        chains={run.name: summary.chains for run, summary in both if summary.chains is not None},
     )

@@ -2,64 +2,52 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from ice_eval.analysis.chains import CHAINS, ENOUGH, capacities, headlines, n_of_length
 from ice_eval.errors import ConfigError
-from ice_eval.operators import is_removal, pose_of
+from ice_eval.operators import pose_of
 from ice_eval.report.colours import word_of
 from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
-from ice_eval.results.records import CapacityLine, ChainSummary, RawLine, Stratum
+from ice_eval.results.records import CapacityLine, ChainSummary, RawLine
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
-from ice_eval.table import Column, Table, interval, naming, percent, table_of, written
-
-CHAINS: Mapping[Stratum, str] = {"long": f"{SHORT} steps or more", "short": f"fewer than {SHORT} steps", "all": "all"}
-"""Strata of chains by length, in words."""
-ENOUGH = 50
-"""Chains from which on an interval is not rough, so that long ones can speak for themselves."""
+from ice_eval.table import Column, Table, beside, interval, naming, percent, table_of, written
 
 
-def numbered(summaries: Sequence[Summary]) -> list[tuple[str, ChainSummary]]:
-    """Return the chain summary of each run about chains, with the number of the run where there are several."""
-    runs = [(str(i) if len(summaries) > 1 else "", summary.chains) for i, summary in enumerate(summaries, start=1)]
-    return [(run, content) for run, content in runs if content is not None]
+class ChainRun(NamedTuple):
+    """A run about chains among several."""
+
+    content: ChainSummary
+    model: str = ""
+    task: str = ""
+    number: str = ""
+    """Place among the runs, from 1 on, where model and task do not tell them apart."""
+
+    @property
+    def name(self) -> str:
+        """Name within a sentence; empty for a single run."""
+        return f"run {self.number}" if self.number else self.model and f"{self.model} on {self.task}"
 
 
-def capacities(content: ChainSummary) -> list[CapacityLine]:
-    """Return the lines of the lengths that occur; all chains together only where both do."""
-    there = {line.chains for line in content.capacity if line.k_effective is not None}
-    shown = there if {"long", "short"} <= there else there - {"all"}
-    return [line for line in content.capacity if line.chains in shown]
+def numbered(summaries: Sequence[Summary]) -> list[ChainRun]:
+    """Return the runs about chains, where there are several runs by model and task, or by numbers."""
+    runs = [(str(i), summary) for i, summary in enumerate(summaries, start=1)]
+    found = [(number, summary, summary.chains) for number, summary in runs if summary.chains is not None]
+    if len(runs) == 1:
+        return [ChainRun(content) for _, _, content in found]
+    # A run without an explanation does not name its model.
+    names = [next(((each.model, each.task) for each in summary.configurations), None) for _, summary, _ in found]
+    alike = None in names or len(set(names)) < len(names)
+    return [
+        ChainRun(content, *(name or ("", "")), number if alike else "")
+        for name, (number, _, content) in zip(names, found, strict=True)
+    ]
 
 
 def chains_of(line: CapacityLine) -> str:
     """Return the chains that a line is about, within a sentence."""
     return f"chains of {'any length' if line.chains == 'all' else CHAINS[line.chains]}"
-
-
-def headlines(content: ChainSummary) -> list[CapacityLine]:
-    """Return a line for every operator, at the share of steps that the capacity is defined for where the run has it.
-
-    Other poses do not lead: the verdict of their operator knows them. Operators that take nothing away have none.
-
-    Long chains lead where they are most of the chains, or enough: of short ones a fifth is less than one step. Where
-    they are few, all chains lead together, since a verdict on one chain of fourteen is none on the run.
-    """
-    lines = capacities(content)
-    shares = [line.k for line in lines]
-    share = REFERENCE_SHARE if REFERENCE_SHARE in shares else next(iter(shares), None)
-    there = [line for line in lines if line.k == share and is_removal(line.operator)]
-    # The length that leads is chosen by the number of chains alone, whatever they say.
-    length = next((name for name in CHAINS if any(line.chains == name for line in there)), None)
-    if any(line.chains == "all" for line in there):
-        n_long = _count(there, "long")
-        length = "long" if n_long >= ENOUGH or 2 * n_long > _count(there, "all") else "all"
-    return [line for line in there if line.chains == length]
-
-
-def _count(lines: Sequence[CapacityLine], length: Stratum) -> int:
-    """Return the number of chains of a length, under the operator whose replies could be read for most of them."""
-    return max((line.n for line in lines if line.chains == length), default=0)
 
 
 _PLACE = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
@@ -69,8 +57,11 @@ def _declared(title: str, lines: Callable[[ChainSummary], Iterable[Any]], *colum
     """Return the function that puts these lines of some runs into a table, each with the number of its run."""
 
     def table(*summaries: Summary) -> Table:
-        found = [(run, line) for run, content in numbered(summaries) for line in lines(content)]
-        return table_of(title, [line for _, line in found], columns, runs=[run for run, _ in found])
+        found = [(run, line) for run in numbered(summaries) for line in lines(run.content)]
+        runs = [run for run, _ in found]
+        own = table_of(title, [line for _, line in found], columns)
+        heads = table_of("", runs, naming("model", "task"), runs=[run.number for run in runs])
+        return beside(heads, own)
 
     return table
 
@@ -408,14 +399,15 @@ _RAW = (
 def cot_notes(*summaries: Summary) -> list[str]:
     """Return sentences about the chains of some runs, each once; runs of other kinds have none."""
     found, runs = list[str](), numbered(summaries)
-    for run, content in runs:
-        prefix, lines = f"Run {run}: " if run else "", headlines(content)
-        found += [f"{prefix}{note}" for note in (*_about_verdict(content, lines), *_about_replies(content, lines))]
+    for run in runs:
+        prefix, lines = f"{run.name[:1].upper()}{run.name[1:]}: " if run.name else "", headlines(run.content)
+        own = (*_about_verdict(run.content, lines), *_about_replies(run.content, lines))
+        found += [f"{prefix}{note}" for note in own]
     found += _READING if runs else ()
-    found += [_RAW] if any(content.raw for _, content in runs) else []
+    found += [_RAW] if any(run.content.raw for run in runs) else []
     found += [
         f"{len(without)} configurations have no raw score ({reason}): they count neither as yes nor as no."
-        for reason, without in _without_raw(content for _, content in runs).items()
+        for reason, without in _without_raw(run.content for run in runs).items()
     ]
     return list(dict.fromkeys(found))
 
@@ -451,8 +443,8 @@ def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
     lengths = {line.chains for line in there}
     if any(line.chains == "all" for line in lines):
         yield (
-            f"Chains of {CHAINS['long']}: {_count(there, 'long')} of {_count(there, 'all')}, too few to speak for "
-            "the run. So the verdict is on chains of any length; the table has either length by itself."
+            f"Chains of {CHAINS['long']}: {n_of_length(there, 'long')} of {n_of_length(there, 'all')}, too few to "
+            "speak for the run. So the verdict is on chains of any length; the table has either length by itself."
         )
     if "short" in lengths:
         alone = "all chains here are such" if "long" not in lengths else "so they are reported apart"

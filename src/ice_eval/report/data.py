@@ -30,8 +30,8 @@ _FORMULA = ("=", "+", "-", "@", "\t")
 """Characters that a spreadsheet reads as the beginning of a formula."""
 _NAMES = {"rankings_pairs": "differences", "citations_claims": "claims"}
 """Names of tables inside others, where they are not `table_field`."""
-_VERDICTS = ("configurations", "chains_capacity", "claims")
-"""Tables with verdicts; the first of them that has rows leads."""
+_VERDICTS = ("chains_capacity", "configurations", "claims")
+"""Tables with verdicts; the first of them that has rows leads. What chains show comes before choices of steps."""
 _HEADS = {"rankings": ("model", "task", "operator", "direction", "k", "size", "null")}
 """Columns of a table that those inside it repeat."""
 
@@ -57,6 +57,9 @@ def data_of(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> list[
         head = {"folder": as_text(folder.path), "model": config.model, "task": config.task}
         for name, records in _children(summary):
             _gather(tables, name, records, head)
+        for row in (row for row in tables["chains_capacity"] if row["folder"] == head["folder"]):
+            assert summary.chains is not None, "the run is about chains"
+            row["accuracy"] = summary.chains.problems.accuracy
         _gather(tables, "examples", folder.examples(), head)
     return [DataTable(name, rows) for name, rows in tables.items() if rows]
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from ice_eval._registry import did_you_mean
+from ice_eval.analysis.chains import headlines
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report import citations
-from ice_eval.report.chains import headlines, numbered
+from ice_eval.report.chains import numbered
 from ice_eval.results import Summary, SummaryLine
 from ice_eval.results.citations import CITED
 from ice_eval.results.outcomes import ALL
@@ -95,9 +96,9 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
         yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
-    for number, content in judged:
-        chains = f"run {number}: chains" if number else "chains"
-        lines = headlines(content)
+    for run in judged:
+        chains = f"{run.name}: chains" if run.name else "chains"
+        lines = headlines(run.content)
         if not lines and (asked or UNDETERMINED in words):
             yield f"{chains}: {UNDETERMINED} (no chain could be evaluated)"
         for line in lines:

@@ -117,7 +117,7 @@ class GridContent:
 
 
 def together(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> GridContent:
-    """Return several runs as a grid; questions are asked if all runs explain labels of texts."""
+    """Return several runs as a grid; questions are asked if all explain labels of texts, or all are about chains."""
     named = zip(folders, run_names(folders), adjusted_jointly(summaries), strict=True)
     unique = {folder.path.resolve(): (folder, name, summary) for folder, name, summary in named}
     manifests = [folder.manifest() for folder, _, _ in unique.values()]
@@ -126,7 +126,8 @@ def together(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> Grid
         for manifest, (path, (folder, (model, task), _)) in zip(manifests, unique.items(), strict=True)
     ]
     results = grid_results(runs, [summary for _, _, summary in unique.values()])
-    is_asked = all(each.config.subject == "text" and len(each.labels) > 1 for each in manifests)
+    of_texts = all(each.config.subject == "text" and len(each.labels) > 1 for each in manifests)
+    is_asked = of_texts or len(results.chains) == len(runs)
     return GridContent(results, answers(results) if is_asked else {})
 
 

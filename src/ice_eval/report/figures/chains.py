@@ -6,8 +6,9 @@ from typing import Any
 
 import altair as alt
 
+from ice_eval.analysis.chains import capacities, headlines
 from ice_eval.analysis.paper import paper_table
-from ice_eval.report.chains import capacities, chains_of, headlines
+from ice_eval.report.chains import chains_of
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import UNIT, Figure
 from ice_eval.report.figures.tables import ChainOfThought, chain_of_thought_scatter
