@@ -58,7 +58,7 @@ from ice_eval.results import Plan, RunFolder
 from ice_eval.results import plan as plan_from
 from ice_eval.results.planning import PILOT_SETS
 from ice_eval.settings import LOADING, RunConfig, chain_fields, refuse_others, run_config, values_of
-from ice_eval.subjects.chain import GivenChain, Problem, ReasoningTask, read_given
+from ice_eval.subjects.chain import GivenChain, Problem, ReasoningTask, given_task, read_given
 from ice_eval.subjects.chain.subject import ChainPlan, ChainSubject
 from ice_eval.subjects.context import CitedAnswer
 from ice_eval.subjects.context.judged import Judge, scoring_claims
@@ -379,7 +379,7 @@ def _task_of(given: Mapping[str, Any]) -> AnyTask:
     if responses is not None:
         if data is not None:
             raise ConfigError("problems and chains cannot both be given: --responses holds its questions itself.")
-        chosen = chosen or ReasoningTask(read=_no_problem, name="given")
+        chosen = chosen or given_task()
         return replace(chosen, data=FileData(Path(responses)))
     if chosen is None:
         raise ConfigError(f"no task is named; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
@@ -389,10 +389,6 @@ def _task_of(given: Mapping[str, Any]) -> AnyTask:
     if isinstance(chosen, Task) and is_function(model):
         chosen = as_functions_read(chosen)
     return in_chat(chosen, given["chat"], given["system"]) if isinstance(chosen, Task | CitationTask) else chosen
-
-
-def _no_problem(row: Mapping[str, Any], identity: str) -> Never:
-    raise TypeError("chains that are given are read with their questions")
 
 
 def _chains(task: ReasoningTask, config: RunConfig, given: Mapping[str, Any]) -> tuple[ChainSubject, RunConfig]:

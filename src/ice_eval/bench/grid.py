@@ -1,25 +1,31 @@
-"""A grid: models times tasks times prompts, each a run; attributions, operators and k are part of every run."""
+"""A grid: models times tasks times prompts, each a run; attributions, operators and k are part of every run.
+
+Its tasks are about texts, or all about chains of thought, which have no prompts to choose from.
+"""
 
 import hashlib
 import importlib.resources
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from ice_eval import settings as declared
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import method_of
+from ice_eval.choices import SUBJECTS, SubjectName
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded, read_yaml
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
 from ice_eval.rationales import DYNAMIC, Share
 from ice_eval.results import config_hash, slug
-from ice_eval.settings import RunConfig, Setting, run_config
-from ice_eval.tasks import FEW_SHOT, STANDARD, FileData, Task, in_chat, is_task_file, load_task, with_file
+from ice_eval.settings import RunConfig, Setting, chain_fields, refuse_others, run_config
+from ice_eval.subjects.chain import ReasoningTask, given_task
+from ice_eval.tasks import FEW_SHOT, STANDARD, AnyTask, FileData, Task, in_chat, is_task_file, named_task, with_file
 
 Reader = Callable[[Any, str], Any]
 """Checks the value of a key, whose name in messages is the second argument, and returns it in one form."""
@@ -87,8 +93,14 @@ _READERS: Mapping[declared.Kind, Reader] = {
 }
 
 
+_temperature = _reader(
+    "a number or 'server' is expected",
+    lambda value: value if value == "server" or type(value) in {int, float} else None,
+)
+
+
 def _readers(settings: Iterable[Setting]) -> dict[str, Reader]:
-    return {each.name: _READERS[each.kind] for each in settings}
+    return {each.name: _temperature if each.name == "temperature" else _READERS[each.kind] for each in settings}
 
 
 OF_LOADING = declared.names_of(declared.LOADING)
@@ -96,10 +108,13 @@ _OF_MODELS = _readers((*declared.CHAT, *declared.LOADING, *declared.BATCHING))
 """Settings of all models of a grid, or of one."""
 _OF_SERVERS = _readers(declared.SERVING)
 _MODEL = {**dict.fromkeys(("model", "name", "base", "tuning"), _text), **_OF_MODELS, **_OF_SERVERS}
-_TASK = {"task": _text, "data": _text, "optional": _READERS["flag"]}
-_SETTINGS = {**_readers(declared.RUN), **_OF_MODELS}
+_RESPONSES = "responses"
+_TASK = {**dict.fromkeys(("task", "data", _RESPONSES), _text), "optional": _READERS["flag"]}
+_SETTINGS = {**_readers((*declared.RUN, *(each for each in declared.CHAIN if each.name != _RESPONSES))), **_OF_MODELS}
 _LISTS = {"models": _several, "tasks": _several, "prompts": _names}
-_KEYS: Mapping[str, Reader] = {"name": _text, "description": _text, **_LISTS, "data_dir": _text, **_SETTINGS}
+_KEYS: Mapping[str, Reader] = {
+    "name": _text, "description": _text, **_LISTS, "data_dir": _text, "base_url": _text, **_SETTINGS
+}  # fmt: skip
 
 
 def _mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
@@ -116,11 +131,11 @@ def _mapping(value: object, where: str, known: Mapping[str, Reader]) -> dict[str
     return found
 
 
-def _entry(value: object, key: str, where: str, known: Mapping[str, Reader]) -> dict[str, Any]:
-    """Read an entry of a list, which is a name, or keys and values with the name under `key`."""
-    given = {key: _text(value, where)} if isinstance(value, str) else _mapping(value, where, known)
-    if key not in given:
-        raise ConfigError(f"{where}: an entry has no '{key}'; it has {', '.join(given)}.")
+def _entry(value: object, where: str, known: Mapping[str, Reader], *keys: str) -> dict[str, Any]:
+    """Read an entry of a list: a name, or keys and values with at least one of `keys`; a name alone is the first."""
+    given = {keys[0]: _text(value, where)} if isinstance(value, str) else _mapping(value, where, known)
+    if not any(key in given for key in keys):
+        raise ConfigError(f"{where}: an entry has no '{keys[0]}'; it has {', '.join(given)}.")
     return given
 
 
@@ -131,6 +146,8 @@ def _refuse_doubles(names: Sequence[str], where: str) -> None:
 
 
 # --- grids --------------------------------------------------------------------------------------------------------
+
+GridTask = Task | ReasoningTask
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,14 +175,17 @@ class ModelEntry:
 
 
 class TaskEntry(NamedTuple):
-    task: Task
+    task: GridTask
     prompts: tuple[str, ...]
+    """Names of its prompts; chains of thought have one."""
+    responses: Path | None = None
+    """A file of chains that were written before."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
     model: ModelEntry
-    task: Task
+    task: GridTask
     """Task in one wording, which its name includes."""
     task_name: str
     prompt: str
@@ -175,13 +195,17 @@ class PlannedRun:
     @property
     def config(self) -> RunConfig:
         """Configuration, defaults included."""
-        return run_config(self.settings, task=self.task.name, language=self.task.language)
+        return run_config(self.settings, self.task.subject, task=self.task.name, language=self.language)
+
+    @property
+    def language(self) -> str:
+        return self.task.language if isinstance(self.task, Task) else "und"
 
     @property
     def head(self) -> dict[str, Any]:
         """Its name, and the names of model, task, prompt and language in the grid."""
         names = {"model": self.model.name, "task": self.task_name, "prompt": self.prompt}
-        return {"name": self.name, **names, "language": self.task.language}
+        return {"name": self.name, **names, "language": self.language}
 
     @cached_property
     def name(self) -> str:
@@ -194,17 +218,25 @@ class PlannedRun:
             if isinstance(ref, Served)
             else _weights(Path(ref)),
             "data": _content(task),
-            "task": {
-                "name": task.name,
-                "version": task.version,
-                "prompt": [task.prompt, task.classifier_prompt, dict(task.label_words), [*map(asdict, task.shots)]],
-                "explained": task.explained,
-                "chat": [task.chat, task.system],
-                "lexicon": sorted(task.lexicon),
+            "task": {"name": task.name, "version": task.version, **self._asked},
+            "settings": {
+                key: value for key, value in sorted(self.settings.items()) if key not in {*_NO_ROWS, _RESPONSES}
             },
-            "settings": {key: value for key, value in sorted(self.settings.items()) if key not in _NO_ROWS},
         }
         return f"{_slug(self.model.name)}_{_slug(task.name)}_{config_hash(rows)[:8]}"
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """What defines the rows of its task, beside name and version."""
+        task = self.task
+        if isinstance(task, ReasoningTask):
+            return {"pose": chain_fields(self.settings)["poses"][0], "given": _RESPONSES in self.settings}
+        return {
+            "prompt": [task.prompt, task.classifier_prompt, dict(task.label_words), [*map(asdict, task.shots)]],
+            "explained": task.explained,
+            "chat": [task.chat, task.system],
+            "lexicon": sorted(task.lexicon),
+        }
 
     def __str__(self) -> str:
         prompt = "" if self.prompt == STANDARD else f", prompt {self.prompt}"
@@ -217,7 +249,7 @@ def _weights(path: Path) -> list[Any]:
     return [[file.name, (stat := file.stat()).st_size, stat.st_mtime_ns] for file in files]
 
 
-def _content(task: Task) -> str:
+def _content(task: GridTask) -> str:
     """Return the identity of the data: for a file its content and column mapping, whatever its path."""
     if isinstance(task.data, FileData):
         found = hashlib.sha256(task.data.path.read_bytes()).hexdigest()
@@ -245,15 +277,23 @@ class Grid:
     folder: Path
     """Base of relative paths."""
 
+    @property
+    def subject(self) -> SubjectName:
+        """What all of its tasks are about."""
+        return self.tasks[0].task.subject
+
     def runs(self) -> list[PlannedRun]:
         """Return all runs, model after model, so that one is loaded at a time."""
         return [
             PlannedRun(
                 model=model,
-                task=in_chat(entry.task.asked(*prompt.split("/")), own.get("chat"), own.get("system")),
+                task=in_chat(entry.task.asked(*prompt.split("/")), own.get("chat"), own.get("system"))
+                if isinstance(entry.task, Task)
+                else entry.task,
                 task_name=entry.task.name,
                 prompt=prompt,
-                settings={key: value for key, value in own.items() if key not in {"chat", "system"}},
+                settings={key: value for key, value in own.items() if key not in {"chat", "system"}}
+                | ({} if entry.responses is None else {_RESPONSES: str(entry.responses)}),
             )
             for model in self.models
             for own in [model.settings_within(self.settings)]
@@ -306,24 +346,30 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         if key not in given:
             raise ConfigError(f"{where}: '{key}' is missing; a grid needs models and tasks.")
     settings = {key: given[key] for key in _SETTINGS if key in given}
-    models = _models(given["models"], f"{where}: models", folder)
-    _check_settings(settings, models, where)
+    models = _models(given["models"], f"{where}: models", folder, given.get("base_url"))
     data_dir = None if "data_dir" not in given else folder / home_expanded(given["data_dir"])
     if data_dir is not None and not data_dir.is_dir():
         raise ConfigError(
             f"{where}: there is no folder {data_dir}; data_dir holds a TASK.jsonl or TASK.csv for each task."
         )
     entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
-    tasks = [task for task in entries if isinstance(task, Task)]
-    _refuse_doubles([task.name for task in tasks], f"{where}: tasks")
+    tasks = [each for each in entries if isinstance(each, TaskEntry)]
+    _refuse_doubles([each.task.name for each in tasks], f"{where}: tasks")
     if not tasks:
         raise ConfigError(
             f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
         )
+    _refuse_mixture([each.task for each in tasks], where)
+    _check_settings(settings, models, tasks[0].task, where)
+    of_texts = [each.task for each in tasks if isinstance(each.task, Task)]
+    if not of_texts and "prompts" in given:
+        raise ConfigError(
+            f"{where}: 'prompts' are those of tasks about texts, and its tasks have one each; leave it out."
+        )
     return Grid(
         name=given.get("name", default_name),
         models=models,
-        tasks=tuple(_with_prompts(tasks, given.get("prompts", (STANDARD,)), where)),
+        tasks=tuple(_with_prompts(of_texts, given.get("prompts", (STANDARD,)), where) if of_texts else tasks),
         settings=settings,
         left_out=tuple(each for each in entries if isinstance(each, str)),
         source=source,
@@ -331,24 +377,50 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
     )
 
 
-def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], where: str) -> None:
-    """Raise for names and numbers that no run accepts, before anything is loaded."""
+def _refuse_mixture(tasks: Sequence[GridTask], where: str) -> None:
+    """Raise ConfigError if tasks are about several subjects: most settings are about one of them."""
+    first = tasks[0]
+    for other in (task for task in tasks if task.subject != first.subject):
+        raise ConfigError(
+            f"{where}: a grid is about texts or about chains of thought, and '{first.name}' is about "
+            f"{SUBJECTS[first.subject]}, '{other.name}' about {SUBJECTS[other.subject]}; give each a grid of its own."
+        )
+
+
+def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], task: GridTask, where: str) -> None:
+    """Raise for names and numbers that no run accepts, before anything is loaded; `task` is one of the grid's."""
     try:
-        config = run_config(settings)
+        config = run_config(settings, task.subject)
         for name in config.attributions:
             method_of(name)
+        for model in models:
+            tokenizer = {"tokenizer": model.ref.tokenizer} if isinstance(model.ref, Served) else {}
+            refuse_others({**settings, **model.settings, **tokenizer}, task.subject, task.name)
+        if task.subject == "chain" and chain_fields(settings)["levels"]:
+            for model in (model for model in models if model.is_served):
+                raise ConfigError(
+                    f"'levels' look into the model, and '{model.name}' is behind a server; load it here, or leave them "
+                    "out."
+                )
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc
     for model in models:
-        if model.is_served and config.unit != "word":
+        if task.subject == "text" and model.is_served and config.unit != "word":
             raise ConfigError(
                 f"{where}: '{model.name}' is behind a server, and how that cuts a text into tokens is its own affair; "
                 "give `unit: word`."
             )
 
 
-def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEntry, ...]:
-    found = tuple(_model(each, where, folder) for each in given)
+def _models(given: Sequence[object], where: str, folder: Path, base_url: str | None) -> tuple[ModelEntry, ...]:
+    found = list[ModelEntry]()
+    for value in given:
+        found.append(_told_apart(_model(value, where, folder, base_url), found, value))
+    if base_url is not None and not any(entry.is_served for entry in found):
+        raise ConfigError(
+            f"{where}: 'base_url' is about models behind a server, and none of them is; write {SERVED}NAME, or leave "
+            "it out."
+        )
     names = [entry.name for entry in found]
     _refuse_doubles(names, where)
     for entry in found:
@@ -357,12 +429,34 @@ def _models(given: Sequence[object], where: str, folder: Path) -> tuple[ModelEnt
                 f"{where}: the base '{entry.base}' of '{entry.name}' is not among them"
                 f"{did_you_mean(entry.base, names)} There are {', '.join(names)}."
             )
-    return found
+    return tuple(found)
 
 
-def _model(value: object, where: str, folder: Path) -> ModelEntry:
-    given = _entry(value, "model", where, _MODEL)
+def _told_apart(entry: ModelEntry, before: Sequence[ModelEntry], value: object) -> ModelEntry:
+    """Return a model under a name that none before it has: of its server, or of its folder. Given names stay.
+
+    The first of its name keeps it, so its runs are those of a grid without the others.
+    """
+    is_named = isinstance(value, Mapping) and value.get("name") is not None
+    alike = [each for each in before if each.name == entry.name]
+    if is_named or not alike or any(_place(each) == _place(entry) for each in alike):
+        return entry
+    return replace(entry, name=f"{entry.name} ({_place(entry)})")
+
+
+def _place(entry: ModelEntry) -> str:
+    """Return where a model is: the address of its server, or its folder."""
+    if isinstance(entry.ref, Served):
+        address = urlsplit(entry.ref.base_url)
+        return f"{address.netloc}{address.path}".removesuffix("/").removesuffix("/v1")
+    return str(Path(entry.ref).parent)
+
+
+def _model(value: object, where: str, folder: Path, base_url: str | None) -> ModelEntry:
+    given = _entry(value, where, _MODEL, "model")
     name: str = given["model"]
+    if name.startswith(SERVED) and base_url is not None:
+        given = {"base_url": base_url, **given}
     ref = _served(given, where) if name.startswith(SERVED) else _loadable(given, where, folder)
     suite = suite_model(ref) if isinstance(ref, str) else None
     called = Path(ref).name if isinstance(ref, str) and Path(ref).is_absolute() else name
@@ -395,24 +489,48 @@ def _served(given: Mapping[str, Any], where: str) -> Served:
     for key in (key for key in OF_LOADING if key in given):
         raise ConfigError(f"{where}: '{key}' is about a model that is loaded here, and '{name}' is behind a server.")
     try:
-        return Served(name.removeprefix(SERVED), **{key: given[key] for key in _OF_SERVERS if key in given})
+        own = {"timeout_s" if key == "timeout" else key: given[key] for key in _OF_SERVERS if key in given}
+        return Served(name.removeprefix(SERVED), **own)
     except ConfigError as exc:
         raise ConfigError(f"{where}: {exc}") from exc
 
 
-def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Task | str:
+def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> TaskEntry | str:
     """Return the task with its data, or the name of an optional one without data."""
-    given = _entry(value, "task", where, _TASK)
-    task = load_task(str(folder / given["task"]) if is_task_file(given["task"]) else given["task"])
+    given = _entry(value, where, _TASK, "task", _RESPONSES)
+    responses = _file(given[_RESPONSES], folder, where, "of chains") if _RESPONSES in given else None
+    name: str | None = given.get("task")
+    task: AnyTask
+    if name is None:
+        assert responses is not None, "an entry has a task or responses"
+        task = given_task(responses.stem)
+    else:
+        task = named_task(str(folder / name) if is_task_file(name) else name)
+    if not isinstance(task, GridTask):
+        raise ConfigError(
+            f"{where}: '{task.name}' is about {SUBJECTS[task.subject]}, and a grid takes tasks about texts or chains "
+            "of thought; run it by itself: `ice run`."
+        )
+    if responses is not None:
+        if not isinstance(task, ReasoningTask):
+            raise ConfigError(f"{where}: 'responses' are chains of thought, and '{task.name}' is about texts.")
+        if "data" in given:
+            raise ConfigError(f"{where}: 'responses' hold their questions themselves; leave out 'data'.")
+        return TaskEntry(replace(task, data=FileData(responses)), (STANDARD,), responses)
     if "data" in given:
-        path = folder / home_expanded(given["data"])
-        if not path.is_file():
-            raise ConfigError(f"{where}: there is no file {path} for the task '{task.name}'.")
-        return with_file(task, path)
+        path = _file(given["data"], folder, where, f"for the task '{task.name}'")
+        return TaskEntry(with_file(task, path), (STANDARD,))
     found = None if data_dir is None else _data_file(task.name.partition("/")[0], data_dir, where)
     if found is not None:
-        return with_file(task, found)
-    return task.name if given.get("optional") else task
+        return TaskEntry(with_file(task, found), (STANDARD,))
+    return task.name if given.get("optional") else TaskEntry(task, (STANDARD,))
+
+
+def _file(given: str, folder: Path, where: str, purpose: str) -> Path:
+    path = folder / home_expanded(given)
+    if not path.is_file():
+        raise ConfigError(f"{where}: there is no file {path} {purpose}.")
+    return path
 
 
 def _data_file(task: str, data_dir: Path, where: str) -> Path | None:

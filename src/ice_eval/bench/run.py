@@ -16,11 +16,13 @@ from ice_eval.analysis import GridResults, GridRun, grid_results
 from ice_eval.analysis.across import answers
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.api import evaluate
+from ice_eval.api import plan as plan_run
 from ice_eval.attributions import method_of
 from ice_eval.bench.grid import OF_LOADING, Grid, PlannedRun, grid_of
 from ice_eval.errors import ConfigError, IceError, MissingExtraError
 from ice_eval.executors import Executor, Local
 from ice_eval.files import DRAFT, exclusive, read_json, write_json
+from ice_eval.models import Model, load_reader
 from ice_eval.nulls import SIZE
 from ice_eval.operators import operators
 from ice_eval.pipeline import Replicas, Reporter, Silent, load_replicas
@@ -30,8 +32,10 @@ from ice_eval.report import write_grid
 from ice_eval.results import SCHEMA, RunFolder
 from ice_eval.results.agreements import kappas
 from ice_eval.results.json_files import as_json
+from ice_eval.results.records import ChainSettings, ChainSummary
 from ice_eval.results.summary import adjusted_jointly
-from ice_eval.settings import ADDABLE, RunConfig
+from ice_eval.settings import ADDABLE, CHAIN, RunConfig, chain_fields, refuse_others
+from ice_eval.subjects.chain.subject import ChainPlan
 from ice_eval.tasks import Task, read_as
 from ice_eval.words import word_spans
 
@@ -78,12 +82,20 @@ class BenchFolder:
         if folder.is_new:
             return False
         manifest, asked = folder.manifest(), run.config
+        if manifest.status != "complete":
+            return False
+        stored, of_chains = manifest.config, manifest.config.chain
+        known = {key: set(getattr(stored, key)) for key in ADDABLE}
+        if of_chains is not None:
+            known["operators"] |= set(of_chains.arrangements)
+            if not _has_fields(of_chains, run.settings):
+                return False
+        summary = folder.summary()
         return (
-            manifest.status == "complete"
-            and all(set(getattr(asked, key)) <= set(getattr(manifest.config, key)) for key in ADDABLE)
-            and asked.eraser <= manifest.config.eraser
+            all(set(getattr(asked, key)) <= known[key] for key in ADDABLE)
+            and asked.eraser <= stored.eraser
             # A run in which no example could be evaluated is finished too, but failed.
-            and any(line.n for line in folder.summary().configurations)
+            and (any(line.n for line in summary.configurations) or bool(_n_chains(summary.chains)))
         )
 
     def grid(self, **changes: Any) -> Grid:
@@ -119,6 +131,20 @@ class BenchFolder:
         return read_json(self.path / "bench.json")
 
 
+def _has_fields(stored: ChainSettings, settings: Mapping[str, Any]) -> bool:
+    """Return True if a run about chains has all that settings may add to it; it may have more, or longer replies."""
+    asked = chain_fields(settings)
+    for name in (each.name for each in CHAIN if each.role == "adds" and each.name in asked):
+        has, wanted = getattr(stored, name), asked[name]
+        if not (set(wanted) <= set(has) if isinstance(wanted, tuple) else wanted <= has):
+            return False
+    return True
+
+
+def _n_chains(chains: ChainSummary | None) -> int:
+    return 0 if chains is None else chains.problems.n_evaluated
+
+
 def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
     """Return the runs of a grid that are complete, in its order."""
     complete = [run for run in grid.runs() if folder.is_complete(run)]
@@ -139,7 +165,7 @@ def bench_summary(
     """Return `bench.json`, without times, so that an interrupted grid has the same as an uninterrupted one."""
     lines = {name: getattr(results, name) for name in ("configurations", "agreement", "robustness")}
     facts = {
-        run.name: {**run.head, "base": run.base, "tuning": run.tuning, "confidence": run.confidence, **run.token_counts}
+        run.name: {**run.head, "base": run.base, "tuning": run.tuning, **_facts(run, results.chains.get(run.name))}
         for run in results.runs
     }
     return {
@@ -148,8 +174,29 @@ def bench_summary(
         "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
         **{name: [line.as_dict() for line in own] for name, own in lines.items()},
         "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
+        **({"chains": _chain_lines(results)} if results.chains else {}),
         "analyses": {name: each.as_dict() for name, each in found.items()},
     }
+
+
+def _facts(run: GridRun, chains: ChainSummary | None) -> dict[str, Any]:
+    """Return what is known of a finished run beside its configurations."""
+    if chains is None:
+        return {"confidence": run.confidence, **run.token_counts}
+    content = as_json(chains)
+    return {"accuracy": chains.problems.accuracy} | {
+        name: content[name] for name in ("problems", "steps", "noise_floor", "no_steps")
+    }
+
+
+def _chain_lines(results: GridResults) -> dict[str, list[dict[str, Any]]]:
+    """Return the lines of all runs about chains, each with its run and its names in the grid."""
+    found: dict[str, list[dict[str, Any]]] = {"capacity": [], "levels": [], "raw": []}
+    for run in results.runs:
+        chains = results.chains[run.name]
+        for name, lines in found.items():
+            lines += [{"run": run.name, **as_json(each), **run.head} for each in getattr(chains, name) or ()]
+    return found
 
 
 # --- planning and running -----------------------------------------------------------------------------------------
@@ -165,7 +212,11 @@ class PlanLine:
     n: int | None = None
     """Number of examples; None where the data cannot be read."""
     rows: int | None = None
-    """Approximate number of rows to score; 0 where all are scored."""
+    """Approximate number of rows to score; 0 where all are scored. Of chains of thought: requests."""
+    cost: float | None = None
+    """Largest price of the requests to a server; None without prices."""
+    exceeds: str | None = None
+    """The limit that the requests exceed, if any."""
     minutes: float | None = None
     """Estimated from the model's finished runs in the folder; None where there are none."""
     status: Literal["complete", "waiting", "cannot start"] = "waiting"
@@ -178,26 +229,45 @@ class PlanLine:
 def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
     """Count the rows that remain to be scored; no model is loaded."""
     runs = grid.runs()
-    done = [run for run in runs if folder.is_complete(run)]
-    return [_plan(run, done, folder) for run in runs]
+    done, readers = [run for run in runs if folder.is_complete(run)], dict[str, Model]()
+    return [_plan(run, done, folder, readers) for run in runs]
 
 
-def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder) -> PlanLine:
+def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder, readers: dict[str, Model]) -> PlanLine:
     config = run.config
     if run in done:
         n = folder.run_folder(run.name).manifest().data.examples
         return PlanLine(**run.head, n=n, rows=0, minutes=0.0, status="complete")
+    of_server: dict[str, Any] = {}
     try:
-        task = read_as(run.task, **config.reading)
-        examples = task.examples(limit=config.n)
+        if isinstance(run.task, Task):
+            task = read_as(run.task, **config.reading)
+            examples = task.examples(limit=config.n)
+            n, rows = len(examples), sum(_rows(example, task, config) for example in examples)
+        else:
+            found = _requests(run, readers)
+            n, rows, of_server = found.n_problems, found.n_to_ask, {"cost": found.cost, "exceeds": found.exceeds}
     except IceError as exc:
         return PlanLine(**run.head, status="cannot start", problem=str(exc))
-    rows = sum(_rows(example, run.task, config) for example in examples)
     manifests = [folder.run_folder(each.name).manifest() for each in done if each.model == run.model]
     costs = [manifest.cost for manifest in manifests if manifest.cost is not None]
     known = sum(cost.rows for cost in costs)
     minutes = sum(cost.seconds for cost in costs) / known * rows / 60 if known else None
-    return PlanLine(**run.head, n=len(examples), rows=rows, minutes=minutes)
+    return PlanLine(**run.head, n=n, rows=rows, minutes=minutes, **of_server)
+
+
+def _requests(run: PlannedRun, readers: dict[str, Model]) -> ChainPlan:
+    """Return the plan of a run about chains; the tokenizer of a model is loaded once, its weights are not."""
+    ref = run.model.ref
+    if isinstance(ref, str) and ref not in readers:
+        readers[ref] = load_reader(ref)
+    found = plan_run(readers[ref] if isinstance(ref, str) else ref, run.task, **_without_loading(run.settings))
+    assert isinstance(found, ChainPlan), "the task is about chains"
+    return found
+
+
+def _without_loading(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key not in OF_LOADING}
 
 
 def _rows(example: Example, task: Task, config: RunConfig) -> int:
@@ -229,8 +299,11 @@ def run_grid(
     this process.
 
     Raises:
-        ConfigError: The folder holds something else, or another process writes to it.
+        ConfigError: The folder holds something else, or another process writes to it, or the executor is not for the
+            subject of the grid.
     """
+    if executor is not None and not isinstance(executor, Local):
+        refuse_others({"executor": "ray"}, grid.subject, grid.tasks[0].task.name)
     reporter, folder, runs, place = reporter or Silent(), BenchFolder(out), grid.runs(), executor or Local()
     with folder.opened(), place.opened():
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
@@ -259,10 +332,12 @@ def run_grid(
 
 
 def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
-    settings = {key: value for key, value in run.settings.items() if key not in OF_LOADING}
     try:
-        run.task.examples(limit=1)  # missing data are reported before a model is loaded
-        out = folder.run_folder(run.name).path
+        if isinstance(run.task, Task):  # missing data are reported before a model is loaded
+            run.task.examples(limit=1)
+        elif "responses" not in run.settings:
+            run.task.problems(limit=1)
+        out, settings = folder.run_folder(run.name).path, _without_loading(run.settings)
         evaluate(loaded.model_of(run), run.task, **settings, out=out, reporter=reporter).report()
     except IceError as exc:
         error = str(exc)
@@ -303,7 +378,8 @@ class _Loaded:
 
 
 def write_grid_figures(grid: GridResults, folder: Path) -> None:
-    """Draw the win rates of a grid; prompts and languages where there are several."""
-    from ice_eval.report.figures import grid_figures, write_figures
+    """Draw the win rates of a grid; prompts and languages where there are several, and what chains show."""
+    from ice_eval.report.figures import chain_figures, grid_figures, write_figures
 
-    write_figures(grid_figures(grid), folder)
+    of_chains = chain_figures([run.folder for run in grid.runs]) if grid.chains else []
+    write_figures([*of_chains, *grid_figures(grid)], folder)

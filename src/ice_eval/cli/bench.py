@@ -11,7 +11,7 @@ from ice_eval.cli._output import capped, exit_if, print_json, print_line, print_
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.files import home_expanded
-from ice_eval.settings import EXECUTION, names_of
+from ice_eval.settings import EXECUTION, names_of, refuse_others
 
 if TYPE_CHECKING:
     from ice_eval.bench import BenchFolder, Grid
@@ -28,6 +28,9 @@ def bench(
     models: Annotated[str | None, Option(help="Models in place of the grid's, comma-separated.")] = None,
     n: Annotated[int | None, Option(help="Examples of every run, in place of the grid's.")] = None,
     data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
+    base_url: Annotated[
+        str | None, Option(metavar="URL", help="Server of models openai:NAME that the grid gives no other.")
+    ] = None,
     out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
     max_dropped: MaxDropped = MAX_DROPPED,
@@ -36,8 +39,8 @@ def bench(
 ) -> None:
     """Run a grid of models, tasks and prompts, and summarise its results.
 
-    A run that fails is recorded, and the rest goes on; then the exit code is 1. The same command again continues, and
-    retries failed runs.
+    Its tasks are about texts, or all about chains of thought (`gsm8k`). A run that fails is recorded, and the rest goes
+    on; then the exit code is 1. The same command again continues, and retries failed runs.
     """
     check_share("--max-dropped", max_dropped)
     from ice_eval.api.progress import Bar
@@ -46,16 +49,18 @@ def bench(
     from ice_eval.report import losses
     from ice_eval.report.analyses import grid_plan_notes, grid_plan_table
 
-    place = executor_named(execution.pop("executor"), **execution)
     absolute = None if data_dir is None else str(home_expanded(data_dir).resolve())
-    chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=absolute)
+    chosen, folder = _grid(grid, preset, out, models=_models(models), n=n, data_dir=absolute, base_url=base_url)
+    refuse_others(execution, chosen.subject, chosen.tasks[0].task.name)
+    place = executor_named(execution.pop("executor"), **execution)
+    of_chains = chosen.subject == "chain"
     lines = [line.as_dict() for line in plan_grid(chosen, folder)]
     if dry_run and as_json:
         print_json({"grid": chosen.name, "folder": str(folder.path), "left_out": list(chosen.left_out), "runs": lines})
         return
     if not as_json:
-        plan = [grid_plan_table(lines)] if full or dry_run else []
-        print_tables(plan, [*grid_plan_notes(lines), *_left_out(chosen)])
+        plan = [grid_plan_table(lines, rows="requests" if of_chains else "rows")] if full or dry_run else []
+        print_tables(plan, [*grid_plan_notes(lines, of_chains=of_chains), *_left_out(chosen)])
     if dry_run:
         return
     if all(line["problem"] for line in lines):
@@ -103,6 +108,7 @@ def _left_out(grid: "Grid") -> list[str]:
 
 def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool, full: bool) -> None:
     """Print what a grid shows on one screen, with `full` below all its tables and notes."""
+    from ice_eval.analysis.measures import Found
     from ice_eval.bench import answers, finished_runs, results_of
     from ice_eval.report.analyses import answer_notes, answer_tables, grid_runs_table, grid_table, grid_table_note
     from ice_eval.report.grid_page import GridContent, grid_page, range_table
@@ -123,13 +129,17 @@ def _print(folder: "BenchFolder", grid: "Grid", *, as_json: bool, full: bool) ->
         tables = [grid_table(results.configurations), *answer_tables(found)]
         print_tables(tables, [grid_table_note(results.configurations), *answer_notes(found)])
     page = grid_page(GridContent(results, found, grid.name, failed), (), folder.path)
-    print_line(f"\n{page.subject}. {' '.join(page.sentences)}")
+    patterns = found.get("reasoning_patterns")
+    of_chains = {"reasoning_patterns": patterns} if isinstance(patterns, Found) else {}
+    said = [*(patterns.notes if isinstance(patterns, Found) else ()), *page.sentences]
+    print_line(f"\n{page.subject}. {' '.join(said)}")
     for problem in capped(page.problems, "problems"):
         print_line(f"! {problem}", indent=2)
     for use, where, reason in page.guidelines[:_GUIDELINES]:
         print_line(f"• {f'Use {use}' if use else 'Not settled'}: {where}{f' ({reason})' if reason else ''}", indent=2)
     print_text("")
-    print_tables([range_table([each for each in results.configurations if each.line.operator != ALL])])
+    ranges = range_table([each for each in results.configurations if each.line.operator != ALL])
+    print_tables([*answer_tables(of_chains), *([ranges] if ranges.rows else [])])
     if not full:
         print_line("All tables and notes: the same command with --full, or the report.")
     print_text(f"Bench folder: {folder.path}\nSummary:      {folder.path / 'bench.json'}")

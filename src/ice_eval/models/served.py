@@ -535,7 +535,7 @@ class ServedModel(Model):
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
         """Prepare the model without a request; `reader` loads the tokenizer."""
-        self.name, self._served = SERVED + served.name, served
+        self.name, self.served = SERVED + served.name, served
         self._client = StoredClient(served)
         local = None if served.tokenizer is None else reader(served.tokenizer)
         self.codec: Codec = TextCodec() if local is None else local.codec
@@ -548,8 +548,8 @@ class ServedModel(Model):
     @property
     def fingerprint(self) -> str:
         """Return its name, tokenizer and further fields of requests: a server shows no weights."""
-        extra = "" if self._served.extra_text is None else f", asked with {self._served.extra_text}"
-        return f"{SERVED}{self._served.name}, texts cut by {self._served.tokenizer or 'words'}{extra}"
+        extra = "" if self.served.extra_text is None else f", asked with {self.served.extra_text}"
+        return f"{SERVED}{self.served.name}, texts cut by {self.served.tokenizer or 'words'}{extra}"
 
     @property
     def _reader(self) -> LabelReader | TextReader:
@@ -565,8 +565,8 @@ class ServedModel(Model):
         reader = self._found_reader  # None: rows are chats
         return {
             **self._client.addresses(),
-            "tokenizer": self._served.tokenizer,
-            "extra_body": self._served.extra_text,
+            "tokenizer": self.served.tokenizer,
+            "extra_body": self.served.extra_text,
             "prompts": "text" if reader is None else self._prompts_are,
             "top_logprobs": 0 if reader is None else reader.completions.top,
             "echo": reader is not None and reader.echo_is_trusted,
@@ -581,7 +581,7 @@ class ServedModel(Model):
         else:
             spelled = ", ".join(repr("".join(tokens)) for tokens in self._reader.tokens)
             read = f"the labels are its tokens {spelled}"
-        return [f"{self.name}: prompts go to {self._served.base_url} as {self._prompts_are}; {read}."]
+        return [f"{self.name}: prompts go to {self.served.base_url} as {self._prompts_are}; {read}."]
 
     @property
     def chats(self) -> bool:
@@ -590,13 +590,13 @@ class ServedModel(Model):
 
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         """Send the first requests, to find how the server names the labels."""
-        known = None if self._served.tokenizer is None else label_ids(self.codec, task)
+        known = None if self.served.tokenizer is None else label_ids(self.codec, task)
         sample = encode(self.codec, task, Example("", {name: "x" for name in task.template.fields}), unit="word")
         ids = None if known is None else tuple(sample.ids.tolist())
         completions, first = self._find(self.text(sample.ids), ids)
         if task.chat and not completions.by_ids:
             raise CapabilityError(
-                f"--chat needs a server that takes token ids, and {self._served.base_url} takes text; leave it out."
+                f"--chat needs a server that takes token ids, and {self.served.base_url} takes text; leave it out."
             )
         words = task.answers
         labels = [LabelText(word, None if known is None else known[place]) for place, word in enumerate(words)]
@@ -615,13 +615,13 @@ class ServedModel(Model):
 
     def text_labels(self, name: str) -> Labels:
         """Send the first requests, to find out whether the server's echo can be trusted."""
-        ids = None if self._served.tokenizer is None else tuple(self.codec.tokenize(_SAMPLE).ids.tolist())
+        ids = None if self.served.tokenizer is None else tuple(self.codec.tokenize(_SAMPLE).ids.tolist())
         completions, first = self._find(_SAMPLE, ids)
         likely = self._likely(_top(first), by_ids=completions.by_ids)
         tokens, echoes = _tokens_by_echo(completions, likely) if len(likely) > 1 else (None, [])
         if tokens is None or not _is_echo_trusted(completions, first, tokens, echoes):
             raise CapabilityError(
-                f"the probability of a text is needed, and {self._served.base_url} gives no log-probabilities of a "
+                f"the probability of a text is needed, and {self.served.base_url} gives no log-probabilities of a "
                 "prompt's own tokens (echo), or some that contradict those of the next token; use a server such as "
                 "vLLM."
             )
@@ -630,7 +630,7 @@ class ServedModel(Model):
 
     def _find(self, text: str, ids: tuple[int, ...] | None) -> tuple[Completions, servers.Response]:
         """Return the form of requests that the server takes, and its answer to a prompt."""
-        completions, first = find_completions(self._client, self._served.name, text=text, ids=ids)
+        completions, first = find_completions(self._client, self.served.name, text=text, ids=ids)
         self._said = {"model": first.model, "fingerprint": first.fingerprint}
         if not completions.by_ids:
             # The name of a special token is text like any other to some servers, and the token to others: none is used.
@@ -690,8 +690,8 @@ class ServedModel(Model):
     ) -> list[servers.Request]:
         """Return requests to the chat endpoint, at temperature 0."""
         before = [servers.Message(role, text) for role, text in turns or ()]  # type: ignore[arg-type]
-        options: dict[str, Any] = {"model": self._served.name, "max_tokens": max_tokens, "temperature": 0.0}
-        options |= {"extra": self._served.extra, "repeat": repeat}
+        options: dict[str, Any] = {"model": self.served.name, "max_tokens": max_tokens, "temperature": 0.0}
+        options |= {"extra": self.served.extra, "repeat": repeat}
         return [servers.Request(messages=(*before, servers.Message("user", prompt)), **options) for prompt in prompts]
 
     def replies(self, requests: Sequence[servers.Request]) -> list[servers.Response]:
@@ -712,10 +712,10 @@ class ServedModel(Model):
         read, written = (
             round(n_asked * float(np.mean(each))) for each in zip(*(q.most_tokens() for q in like), strict=True)
         )
-        cost = self._served.budget.cost(servers.TokenUsage(read, written))
+        cost = self.served.budget.cost(servers.TokenUsage(read, written))
         price = "" if cost is None else f", at most about {cost:.2f}"
         return [
-            f"about {n_asked:,} requests to {self._served.base_url}, {read:,} tokens to read and {written:,} "
+            f"about {n_asked:,} requests to {self.served.base_url}, {read:,} tokens to read and {written:,} "
             f"to write{price}; rows that are alike are asked once, and answers in the folder not again."
         ]
 

@@ -88,25 +88,37 @@ def variance_table(plan: Plan) -> Table:
     return table_of("Variance of a win rate, as asked, by what differs", plan.variances, columns)
 
 
-def grid_plan_table(lines: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of rows and minutes of every run."""
+def grid_plan_table(lines: Sequence[Mapping[str, Any]], *, rows: str = "rows") -> Table:
+    """Return a table of rows, or requests, and minutes of every run."""
     columns = (
         *naming("model", "task", "prompt", "language"),
         Column("n", "examples", "count"),
-        Column("rows", "rows", "count"),
+        Column("rows", rows, "count"),
+        *([Column("cost", "cost (at most)", "fraction")] if any(line["cost"] is not None for line in lines) else []),
         Column("minutes", "minutes", "decimal"),
         *naming("status"),
     )
     return table_of("Plan", lines, columns)
 
 
-def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+def grid_plan_notes(lines: Sequence[Mapping[str, Any]], *, of_chains: bool = False) -> list[str]:
     """Return the cost of all runs together, and why some cannot start."""
     rows = [line["rows"] for line in lines if line["rows"]]
     found = list(dict.fromkeys(f"{line['task']} cannot start: {line['problem']}" for line in lines if line["problem"]))
     if found:
         found.append("Data that the hub does not give may come from a folder: --data-dir DIR takes DIR/TASK.jsonl.")
-    found += [f"{len(lines)} runs, about {sum(rows):,} rows to score in {len(rows)} of them (words taken for units)."]
+    counted, by = ("rows to score", "words taken for units")
+    if of_chains:
+        counted, by = ("requests to ask", "unwritten chains taken to have six steps")
+    found += [f"{len(lines)} runs, about {sum(rows):,} {counted} in {len(rows)} of them ({by})."]
+    costs = [line["cost"] for line in lines if line["cost"] is not None]
+    if costs:
+        found.append(f"They cost at most about {sum(costs):.2f}, in the currency of the prices.")
+    found += [
+        f"{line['model']} on {line['task']} exceeds the limit of {line['exceeds']}: the run stops there."
+        for line in lines
+        if line["exceeds"] is not None
+    ]
     known = [line["minutes"] for line in lines if line["minutes"] is not None and line["rows"]]
     if known and len(known) == len(rows):
         found.append(f"About {sum(known):.0f} minutes, at the pace of the runs that are finished.")
@@ -117,12 +129,14 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of the progress of every run of a grid."""
-    lines = [{"confidence": None, "tokens_median": None, **run, "error": run.get("error") or None} for run in runs]
+    known = ("confidence", "tokens_median", "accuracy")
+    lines = [dict.fromkeys(known) | {**run, "error": run.get("error") or None} for run in runs]
+    of_chains = any("accuracy" in run for run in runs)
+    of_texts = (Column("confidence", "confidence", "percent"), Column("tokens_median", "median tokens", "shortest"))
     columns = (
         Column("name", "run", "text"),
         *naming("status"),
-        Column("confidence", "confidence", "percent"),
-        Column("tokens_median", "median tokens", "shortest"),
+        *((Column("accuracy", "accuracy", "percent"),) if of_chains else of_texts),
         *(naming("error") if any(line["error"] for line in lines) else ()),
     )
     return table_of("Runs", lines, columns)

@@ -9,11 +9,11 @@ from ice_eval.subjects.chain.answers import (
     reasoning_steps,
 )
 from ice_eval.subjects.chain.numbers import NumberAnswer
-from ice_eval.subjects.chain.problems import GivenChain, Problem, ReasoningTask, WorkedExample, read_given
+from ice_eval.subjects.chain.problems import GivenChain, Problem, ReasoningTask, WorkedExample, given_task, read_given
 from ice_eval.subjects.chain.steps import Chain, Step, given_steps, split_steps
 
 __all__ = [
     "AnswerKind", "Chain", "FinalAnswer", "GivenChain", "LabelAnswer", "NumberAnswer", "OptionAnswer", "Problem",
-    "ReasoningTask", "Step", "Unreadable", "WorkedExample", "given_steps", "read_given", "reasoning_steps",
-    "split_steps",
+    "ReasoningTask", "Step", "Unreadable", "WorkedExample", "given_steps", "given_task", "read_given",
+    "reasoning_steps", "split_steps",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ import numpy as np
 from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
+from ice_eval.models.served import ServedModel
 from ice_eval.records import Ids, Inputs, LogScores, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
 from ice_eval.servers import (
@@ -111,8 +112,8 @@ class ChainModel(Model):
         """
         self._subject = subject
         self.codec = subject.codec
-        self.inner = model if isinstance(model, Model) else None
-        self._served = model if isinstance(model, Served) else None
+        self._served = model.served if isinstance(model, ServedModel) else model if isinstance(model, Served) else None
+        self.inner = model if isinstance(model, Model) and self._served is None else None
         self.budget = Budget() if self._served is None else self._served.budget
         self.offers = frozenset({"generate"})
         self.scorer: AnswerScorer | None = None
@@ -122,15 +123,17 @@ class ChainModel(Model):
             self.dtype, self.load_in, self.commit = self.inner.dtype, self.inner.load_in, self.inner.commit
             self.offers |= self.inner.offers & LOOKS
             self.scorer = AnswerScorer(self.inner)
-        elif self._served is not None:
-            self.name = SERVED + self._served.name
+        elif isinstance(model, ServedModel):
+            self.name = model.name  # a grid has names of its own
+        else:
+            self.name = SERVED + model.name
         self._chat: Asker | None = None
         self._store: ResponseStore | None = None
 
     @property
     def asked_as(self) -> str:
         """The name of the model in requests."""
-        return self.name.removeprefix(SERVED)
+        return self.name if self._served is None else self._served.name
 
     @property
     def extra(self) -> dict[str, Any]:
@@ -161,7 +164,7 @@ class ChainModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        return self.weights or self.name
+        return self.weights or (self.name if self._served is None else SERVED + self._served.name)
 
     @property
     def notes(self) -> Sequence[str]:

@@ -5,7 +5,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Never
 
 import regex
 
@@ -94,6 +94,15 @@ class ReasoningTask(AnyTask):
             raise DataError(f"{self.data.origin} holds no records; at least one is needed.")
         _refuse_unread(self.data.origin, list(made.values()))
         return list(made.values())
+
+
+def given_task(name: str = "given") -> ReasoningTask:
+    """Return the task of chains that were written before, which hold their questions themselves."""
+    return ReasoningTask(read=_no_problem, name=name)
+
+
+def _no_problem(row: ProblemRecord, identity: str) -> Never:
+    raise TypeError("chains that are given are read with their questions")
 
 
 def text_of(row: ProblemRecord, name: str) -> str:
