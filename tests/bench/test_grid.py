@@ -147,10 +147,21 @@ def test_a_file_that_holds_no_grid_is_refused(tmp_path, text, message):
 
 
 @pytest.mark.parametrize("name", presets())
-def test_every_preset_can_be_planned(name):
-    found = preset(name, models=["toy"])
+def test_every_preset_can_be_planned(name, tmp_path):
+    for task in ("french", "german"):  # translations have no place but a folder
+        write_reviews(tmp_path / f"{task}.jsonl")
+    found = preset(name, models=["toy"], data_dir=str(tmp_path))
     assert found.runs()
     assert json.loads(json.dumps(found.source))["models"] == ["toy"]
+
+
+def test_presets_of_served_models_need_an_address_or_other_models():
+    for name, n_runs in (("steps-frontier", 3 * 2), ("steps-eraser", 6 * 6)):
+        with pytest.raises(ConfigError, match="is behind a server; say where"):
+            preset(name)
+        assert len(preset(name, base_url="http://127.0.0.1:1/v1").runs()) == n_runs
+    assert preset("steps-open").settings["n"] == 50
+    assert preset("steps-frontier", models=["toy"]).settings["n"] == 500
 
 
 def test_the_presets_of_the_paper_have_its_sizes():

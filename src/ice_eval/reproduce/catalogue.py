@@ -24,6 +24,8 @@ class Experiment:
     title: str
     steps: bool = False
     """True for chains of thought."""
+    served: bool = False
+    """True for models behind a server."""
     needs: str = ""
     """Data or models that the user supplies."""
 
@@ -96,6 +98,7 @@ EXPERIMENTS = {
             preset="steps-frontier",
             title="steps of chat models on GSM8K and SST-2",
             steps=True,
+            served=True,
             needs="models behind a server: --models frontier=openai:NAME --base-url URL",
         ),
         Experiment(
@@ -103,6 +106,7 @@ EXPERIMENTS = {
             preset="steps-eraser",
             title="steps of chat models on six tasks",
             steps=True,
+            served=True,
             needs="models behind a server: --models eraser=openai:NAME --base-url URL",
         ),
     )
@@ -233,7 +237,8 @@ ITEMS = {
                     "agree": Shown(header="Agree?", kind="text"),
                 },
             ),
-            note="All configurations; the paper prints nine of 120. C: comprehensiveness, S: sufficiency.",
+            note="All configurations; the paper prints nine of 120. C: comprehensiveness, S: sufficiency. Explanations "
+            "are the model's own ratings of its steps; the paper does not say how it ranks them.",
         ),
         Item(
             label="tab:contamination",

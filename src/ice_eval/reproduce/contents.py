@@ -1,5 +1,6 @@
 """The numbers of each table and figure of the paper, read from the finished runs of its grids."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from ice_eval.analysis import InfillAudit, audit_infill, eraser_agreement
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
 from ice_eval.analysis.examples import explained, groups_of
-from ice_eval.analysis.grid import GridResults, GridRun
+from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.analysis.measures import Found
 from ice_eval.analysis.measures.eraser import area
 from ice_eval.analysis.measures.plausibility import (
@@ -24,13 +25,13 @@ from ice_eval.analysis.measures.plausibility import (
 )
 from ice_eval.analysis.paper import model_of, paper_table
 from ice_eval.encoding import encode
-from ice_eval.models import load_reader, suite_model
+from ice_eval.models import SERVED, load_reader, suite_model
 from ice_eval.nulls import SIZE
 from ice_eval.records import Kind
 from ice_eval.reproduce.layout import Value, shown
 from ice_eval.results import SummaryLine, view_example
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import ChainSummary, ExampleOutcome
+from ice_eval.results.records import CapacityLine, ChainSummary, ExampleOutcome
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval, taxonomy
 from ice_eval.tasks import Task
@@ -50,6 +51,9 @@ _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 _ALPHA = 0.05
 _DRAWS = 4
 """Random draws of the paper's rate of contamination."""
+_REASONERS = {"deepseek-r1-distill-qwen-7b": "deepseek-r1-7b"}
+"""Hub names of models that the paper's tables on reasoning name otherwise."""
+_YES_NO: Mapping[bool | None, str] = {True: "yes", False: "no"}
 
 
 class Sources(NamedTuple):
@@ -582,80 +586,91 @@ def guidelines(sources: Sources) -> list[Value]:
 # --- reasoning ----------------------------------------------------------------------------------------------------
 
 
-def _chains(grid: GridResults) -> Iterator[tuple[GridRun, ChainSummary]]:
+def _chains(grid: GridResults) -> Iterator[tuple[GridRun, str, ChainSummary]]:
+    """Yield the runs about chains, each with the paper's name of its model, or the grid's where two would share it."""
+    models = list(dict.fromkeys(run.model for run in grid.runs))
+    names = {model: _reasoner(model) for model in models}
     for run in grid.runs:
-        chains = run.folder.summary().chains
-        if chains is not None:
-            yield run, chains
-
-
-def steps_and_tokens(sources: Sources) -> list[Value]:
-    """Return necessity and sufficiency of steps, and win rates of tokens, on the same problems."""
-    values = []
-    for run, chains in _chains(sources.grid("steps")):
-        name = paper_name(run.model)
-        line = next((x for x in chains.capacity if x.operator == "delete" and x.k == K and x.chains == "all"), None)
-        found: dict[tuple[str, str], tuple[float | None, Interval | None]] = {}
-        for level in chains.levels or ():
-            if level.unit == "token" and level.attribution == "attention" and level.k == K:
-                found["token", level.direction] = level.win_rate, level.win_rate_ci
-        if line is not None:
-            found["step", "necessity"] = line.necessity, line.necessity_ci
-            found["step", "sufficiency"] = line.sufficiency, line.sufficiency_ci
-        for unit, quantity in (
-            ("token", "necessity"),
-            ("token", "sufficiency"),
-            ("step", "necessity"),
-            ("step", "sufficiency"),
-        ):
-            ours, interval = found.get((unit, quantity), (None, None))
-            known = published("steps_and_tokens", quantity, {"model": _reasoner(run.model), "unit": unit})
-            values.append(
-                Value(
-                    place={"model": name, "unit": unit}, quantity=quantity, ours=ours, interval=interval,
-                    published=known, run=run.name,
-                )
-            )  # fmt: skip
-    return values
+        alike = [model for model in models if names[model] == names[run.model]]
+        yield run, names[run.model] if len(alike) == 1 else run.model, grid.chains[run.name]
 
 
 def _reasoner(model: str) -> str:
-    """Return the paper's name of a model of its table on reasoning."""
-    name = model.rpartition("/")[2].lower()
-    names = {row["model"] for row in paper_table("steps_and_tokens").rows}
-    aliases = {"deepseek-r1-distill-qwen-7b": "DeepSeek-R1-7B"}
-    return aliases.get(name, next((each for each in names if each.lower() == name), model))
+    """Return the paper's name of a model of its tables on reasoning, or of its other tables; others keep theirs."""
+    name = model.removeprefix(SERVED).rpartition("/")[2].lower()
+    tables = ("steps_and_tokens", "eraser")
+    known = {row["model"].lower(): row["model"] for table in tables for row in paper_table(table).rows}
+    return known.get(_REASONERS.get(name, name), paper_name(model))
+
+
+def _capacity(content: ChainSummary) -> CapacityLine | None:
+    """Return the line of the paper's reasoning capacity: deletion, a fifth of the steps, chains of any length."""
+    return next((x for x in content.capacity if (x.operator, x.k, x.chains) == ("delete", K, "all")), None)
+
+
+def steps_and_tokens(sources: Sources) -> list[Value]:
+    """Return win rates of tokens, and necessity and sufficiency of steps, on the same problems."""
+    values = []
+    for run, model, content in _chains(sources.grid("steps")):
+        found: dict[tuple[str, str], tuple[float | None, Interval | None]] = {}
+        for level in content.levels or ():
+            if (level.unit, level.attribution, level.k) == ("token", "attention", K):
+                found["token", level.direction] = level.win_rate, level.win_rate_ci
+        line = _capacity(content)
+        if line is not None:
+            found["step", "necessity"] = line.necessity, line.necessity_ci
+            found["step", "sufficiency"] = line.sufficiency, line.sufficiency_ci
+        for unit, quantity in itertools.product(("token", "step"), ("necessity", "sufficiency")):
+            ours, interval = found.get((unit, quantity), (None, None))
+            place = {"model": model, "unit": unit}
+            known = published("steps_and_tokens", quantity, place)
+            values.append(
+                Value(place=place, quantity=quantity, ours=ours, interval=interval, published=known, run=run.name)
+            )
+    return values
 
 
 def frontier(sources: Sources) -> list[Value]:
     """Return SRC and accuracy per model and task; the paper does not name its models, so none is beside them."""
     values = []
-    for run, chains in _chains(sources.grid("frontier")):
-        line = next((x for x in chains.capacity if x.operator == "delete" and x.k == K and x.chains == "all"), None)
-        place, task = paper_name(run.model), run.task.partition("/")[0]
-        head: dict[str, Any] = {"place": {"model": place, "task": task}, "run": run.name}
-        if line is not None:
-            values.append(Value(quantity="src", ours=line.src, interval=line.src_ci, **head))
-        values.append(Value(quantity="accuracy", ours=chains.problems.accuracy, **head))
+    for run, model, content in _chains(sources.grid("frontier")):
+        head: dict[str, Any] = {"place": {"model": model, "task": _data_set(run.task)}, "run": run.name}
+        line = _capacity(content)
+        src, interval = (None, None) if line is None else (line.src, line.src_ci)
+        values.append(Value(quantity="src", ours=src, interval=interval, **head))
+        values.append(Value(quantity="accuracy", ours=content.problems.accuracy, **head))
     return values
 
 
 def eraser(sources: Sources) -> list[Value]:
-    """Return raw scores beside win rates of every model, task and metric."""
+    """Return raw scores beside win rates of every model, task and measure; controls are left out."""
     values = []
-    for run, chains in _chains(sources.grid("eraser")):
-        for line in (x for x in chains.raw if x.operator == "delete" and x.k == K):
-            task = run.task.partition("/")[0]
-            place = {"model": paper_name(run.model), "task": task, "metric": line.measure}
-            several = len({x.attribution for x in chains.raw}) > 1
-            place |= {"attribution": line.attribution} if several else {}
-            agrees = "yes" if line.agree else "no"
+    for run, model, content in _chains(sources.grid("eraser")):
+        for line in content.raw:
+            if (line.operator, line.k) != ("delete", K) or is_control(line.attribution):
+                continue
+            place = {"model": model, "task": _data_set(run.task), "metric": line.measure}
+            known = {name: published("eraser", name, place) for name in ("raw", "win_rate")}
+            [theirs] = eraser_agreement([known["raw"]], [known["win_rate"]]).agree
             values += [
-                Value(place=place, quantity="raw", ours=line.raw, run=run.name),
-                Value(place=place, quantity="win_rate", ours=line.win_rate, run=run.name),
-                Value(place=place, quantity="agree", ours=agrees, run=run.name),
-            ]
+                Value(
+                    place=place, quantity="raw", ours=line.raw, published=known["raw"], run=run.name,
+                    reason=line.raw_reason or "",
+                ),
+                Value(
+                    place=place, quantity="win_rate", ours=line.win_rate, published=known["win_rate"], run=run.name
+                ),
+                Value(
+                    place=place, quantity="agree", ours=_YES_NO.get(line.agree), published=_YES_NO.get(theirs),
+                    run=run.name,
+                ),
+            ]  # fmt: skip
     return values
+
+
+def _data_set(task: str) -> str:
+    """Return the paper's name of the data set of a task about chains."""
+    return {"arc_challenge": "arc"}.get(task, task.partition("/")[0])
 
 
 # --- claims -------------------------------------------------------------------------------------------------------
@@ -867,15 +882,17 @@ def _correlated(statement: str, stated: str, pairs: Sequence[tuple[float, float]
 
 def _raw(sources: Sources) -> Iterator[Finding]:
     statement, stated = "Where raw scores and win rates disagree, the raw score alone is positive", "49 of 53 (92 %)"
-    found: Mapping[str, list[float]] = {
-        name: [v.ours for v in eraser(sources) if v.quantity == name and isinstance(v.ours, float)]
-        for name in ("raw", "win_rate")
-    }
-    if not found["raw"]:
+    values = {name: [v.ours for v in eraser(sources) if v.quantity == name] for name in ("raw", "win_rate")}
+    pairs = [
+        (raw, rate)
+        for raw, rate in zip(values["raw"], values["win_rate"], strict=True)
+        if isinstance(raw, float) and isinstance(rate, float)
+    ]
+    if not pairs:
         yield Finding(statement, stated, "–", "no data")
         return
-    compared = eraser_agreement(found["raw"], found["win_rate"])
-    ours = f"{compared.eraser_only} of {compared.disagreements}, among {len(compared.agree)} configurations"
+    compared = eraser_agreement([raw for raw, _ in pairs], [rate for _, rate in pairs])
+    ours = f"{compared.eraser_only} of {compared.disagreements}, among {len(pairs)} configurations"
     if not compared.disagreements:
         yield Finding(statement, stated, ours, "not settled")
         return

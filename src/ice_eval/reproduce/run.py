@@ -62,12 +62,11 @@ class Choices:
     """Settings of loading that are not the default, as `device`."""
 
     def models_of(self, experiment: Experiment) -> tuple[str, ...] | None:
-        """Return the models of an experiment: its own, or those of all; models behind a server reason in steps."""
+        """Return the models of an experiment: its own, or of those for all the ones behind a server, or loaded here."""
         if experiment.name in self.models:
             return self.models[experiment.name]
         general = self.models.get("", ())
-        served = tuple(name for name in general if name.startswith(SERVED))
-        found = (served or general) if experiment.steps else tuple(name for name in general if name not in served)
+        found = tuple(name for name in general if name.startswith(SERVED) == experiment.served)
         return found or None
 
 
@@ -142,13 +141,13 @@ class Reproduction:
         changes: dict[str, Any] = {"n": self.choices.n, "m": self.choices.m, **self.choices.loading}
         own = self.choices.models_of(experiment)
         if own is not None:
-            url = self.choices.base_url
-            served = {"base_url": url} if url is not None else {}
-            changes["models"] = [{"model": each, **served} if each.startswith(SERVED) else each for each in own]
+            changes["models"] = list(own)
+        if experiment.served if own is None else any(each.startswith(SERVED) for each in own):
+            changes["base_url"] = self.choices.base_url
         if not experiment.steps:
             changes["protocol"] = self.choices.protocol
-        elif changes["m"] is not None:
-            changes["m"] = None
+        else:
+            changes["m"] = None  # --m is that of texts
         data_dir = None if self.choices.data_dir is None else Path(self.choices.data_dir)
         if experiment.name == "translation":
             if data_dir is None or not (data_dir / "translated").is_dir():
@@ -287,7 +286,8 @@ class Reproduction:
             if all(reason is None for _, reason in self._runs(name)):
                 continue
             reporter.say(f"{name}: {EXPERIMENTS[name].title}")
-            run_grid(grid, self.folder(name).path, executor=executor, reporter=reporter)
+            here = grid.subject == "chain"  # chains of thought are not spread
+            run_grid(grid, self.folder(name).path, executor=None if here else executor, reporter=reporter)
 
     def written(self, items: Sequence[Item], reporter: Reporter) -> list["Made"]:
         """Write the files of every item that has numbers, and return them; what is undefined has no files."""
