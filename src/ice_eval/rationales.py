@@ -70,10 +70,17 @@ def n_sets(n_units: int, size: int) -> int:
     return math.comb(n_units, size)
 
 
-def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callable[[], np.random.Generator]) -> KeepMask:
+def top_k(
+    attribution: PerUnit,
+    size: int,
+    *,
+    rng: np.random.Generator | Callable[[], np.random.Generator],
+    parts: Callable[[], NDArray[np.int64]] | None = None,
+) -> KeepMask:
     """Return the `size` units with the largest attribution; `rng` breaks ties at the boundary, never position.
 
-    If `rng` is a function that returns a generator, it is called only for ties.
+    Of tied units, those of one of the `parts` are taken together, so that only one part is taken in part. Functions are
+    called only for ties.
     """
     if not np.isfinite(attribution).all():
         raise DataError("the attribution holds values that are not finite")
@@ -82,9 +89,11 @@ def top_k(attribution: PerUnit, size: int, *, rng: np.random.Generator | Callabl
     smallest = np.partition(attribution, attribution.size - size)[attribution.size - size]
     mask: KeepMask = np.greater_equal(attribution, smallest)
     if np.count_nonzero(mask) > size:
-        drawn = (rng if isinstance(rng, np.random.Generator) else rng()).random(attribution.size)
+        rng = rng if isinstance(rng, np.random.Generator) else rng()
+        drawn = rng.random(attribution.size)
+        whole = drawn if parts is None else rng.random(attribution.size)[parts()]
         mask = np.zeros(attribution.size, dtype=bool)
-        mask[np.lexsort((drawn, -attribution))[:size]] = True
+        mask[np.lexsort((drawn, whole, -attribution))[:size]] = True
     return mask
 
 

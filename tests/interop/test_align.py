@@ -1,5 +1,7 @@
 """Pieces of any tokenizer come to the same numbers per unit."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -9,6 +11,7 @@ from tokenizers import pre_tokenizers
 
 from ice_eval.errors import DataError
 from ice_eval.interop import Explanation, TextPart, align
+from ice_eval.rationales import top_k
 
 BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
 TEXT = "A gorgeous café film 😀!"
@@ -53,10 +56,38 @@ def test_every_way_of_writing_tokens_gives_the_same_numbers(aligned, way):
     assert found.covered.all() and not found.cut
 
 
-def test_pieces_of_a_unit_are_summed_and_a_piece_is_spread_over_its_units(aligned):
-    assert aligned("a gorgeous film", ["a", "gor", "geous", "film"]).values.tolist() == [1, 5, 4]
-    spread = aligned("a gorgeous film", [TextPart("a gorgeous", 0, 10), TextPart(None, 11, 15)], [9, 4])
-    assert spread.values.tolist() == pytest.approx([1, 8, 4])
+def test_pieces_of_a_unit_are_summed_and_every_unit_of_a_piece_has_its_score(aligned):
+    fine = aligned("a gorgeous film", ["a", "gor", "geous", "film"])
+    assert (fine.values.tolist(), fine.is_coarse) == ([1, 5, 4], False)
+    coarse = aligned("a gorgeous film", [TextPart("a gorgeous", 0, 10), TextPart(None, 11, 15)], [3, 4])
+    assert (coarse.values.tolist(), coarse.is_coarse) == ([3, 3, 4], True)
+    assert coarse.parts[0] == coarse.parts[1] != coarse.parts[2]
+
+
+def test_a_piece_that_ends_inside_a_unit_gives_it_its_share_of_the_shorter_one(aligned):
+    found = aligned("gorgeous film", [TextPart(None, 0, 11), TextPart(None, 11, 13)], [10, 4])  # gorgeous fi | lm
+    assert found.values.tolist() == [10, 10 * 2 / 4 + 4]
+
+
+@given(text=st.lists(st.text("abcde", min_size=1, max_size=9), min_size=3, max_size=9), seed=st.integers(0, 99))
+def test_a_rationale_takes_the_best_words_of_the_user_and_whole_ones_first(item_of, text, seed):
+    """Words of several tokens, many of them with equal scores: only one word is in a rationale in part."""
+    rng = np.random.default_rng(seed)
+    item = item_of(" ".join(" ".join(word) for word in text))  # every letter is a unit
+    edges = np.cumsum([0, *(2 * len(word) for word in text)]).tolist()
+    spans = [TextPart(None, start, end - 1) for start, end in itertools.pairwise(edges)]
+    scores = rng.integers(-1, 2, size=len(text)).astype(float)
+    found = align(Explanation(scores, tuple(spans)), item, {"text": " ".join(" ".join(word) for word in text)})
+    word_of = np.repeat(np.arange(len(text)), [len(word) for word in text])
+    for size in range(1, item.n_units):
+        chosen = top_k(found.values, size, rng=rng, parts=lambda: found.parts)
+        counts = np.bincount(word_of[chosen], minlength=len(text))
+        lengths = np.bincount(word_of)
+        cut = np.flatnonzero((counts > 0) & (counts < lengths))
+        whole, left = scores[counts == lengths], scores[counts == 0]
+        assert len(cut) <= 1
+        assert whole.min(initial=9) >= max(scores[cut].max(initial=-9), left.max(initial=-9))
+        assert scores[cut].min(initial=9) >= left.max(initial=-9)
 
 
 def test_bytes_of_one_emoji_all_count_for_it(aligned):
@@ -82,7 +113,10 @@ def test_scripts_and_accents(aligned, text):
     ):
         found = aligned(text, tokens)
         assert found.covered.all()
-        assert found.values.sum() == pytest.approx(len(tokens) * (len(tokens) + 1) / 2)
+        if found.is_coarse:  # words of several units
+            assert [*dict.fromkeys(found.values)] == [*range(1, len(tokens) + 1)]
+        else:
+            assert found.values.sum() == pytest.approx(len(tokens) * (len(tokens) + 1) / 2)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +124,7 @@ def test_scripts_and_accents(aligned, text):
     [
         ("帮一位老外 film", ["[CLS]", "[UNK]", "一", "[UNK]", "[UNK]", "外", "film", "[SEP]"], [2 + 3 + 4 + 5 + 6, 7]),
         ("wow!!! 😀 so", ["wow", "[UNK]", "!", "[UNK]", "[UNK]", "so"], [1, 2, 3, 4, 5, 6]),
-        ("an 😀film 😀😀", ["▁an", "▁", "<unk>", "film", "▁", "<unk>"], [1, 5, 4, 8, 3]),
+        ("an 😀film 😀😀", ["▁an", "▁", "<unk>", "film", "▁", "<unk>"], [1, 5, 4, 11, 6]),
     ],
 )
 def test_unknown_tokens_cover_what_their_tokenizer_gave_up(aligned, text, tokens, expected):
@@ -182,8 +216,45 @@ def test_spans_leave_the_rest_at_nothing_without_a_word(aligned):
 
 def test_words_may_be_counted_instead_of_characters(aligned):
     found = aligned("well-made , and warm", [TextPart("and warm", 2, 4, counted="words")], [7])
-    assert found.values.sum() == pytest.approx(7)
-    assert found.values[-1] == pytest.approx(4)
+    assert found.values[-2:].tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("width", [(), (2,)])
+def test_a_row_of_a_padded_batch_ends_or_begins_with_zeros(item_of, width):
+    item = item_of("a gorgeous film")
+    row = np.random.default_rng(0).normal(size=(len(item.ids), *width))
+    expected = align(Explanation(row), item, {}).values
+    padding = np.zeros((3, *width))
+    for padded in ([row, padding], [padding, row]):
+        np.testing.assert_array_equal(align(Explanation(np.concatenate(padded)), item, {}).values, expected)
+    for doubtful in ([row, padding + 1], [padding, row, padding], [np.roll(row, 1, axis=0)[:-1], padding[:1], padding]):
+        if len(doubtful) == 2 or not np.array_equal(doubtful[0], row):
+            with pytest.raises(DataError, match="numbers were given, and the text has 3 units"):
+                align(Explanation(np.concatenate(doubtful)[: len(row) + 1] + (len(doubtful) == 3)), item, {})
+
+
+def words(aligned_or_item, text, weights):
+    pieces = tuple(map(TextPart, weights))
+    return align(Explanation(np.array(list(weights.values())), pieces, any_order=True), aligned_or_item(text),
+                 {"text": text})  # fmt: skip
+
+
+def test_words_in_any_order_have_their_score_wherever_they_occur(item_of):
+    found = words(item_of, "good film , a feelgood film", {"film": 2.0, "good": 1.0})
+    assert found.values.tolist() == [1, 2, 0, 0, 0, 2]  # not inside "feelgood"
+    assert words(item_of, "A Café in café", {"café": 1.0}).values.tolist() == [0, 0, 0, 1]  # as it is written first
+    assert words(item_of, "A Café", {"cafe": 1.0, "a": 3.0}).values.tolist() == [3, 1]
+    assert words(item_of, "it 's don't", {"don": 4.0, "s": 1.0}).values.sum() >= 5
+    assert words(item_of, "a gorgeous film", {"[CLS]": 9.0, "a": 1.0, "gor": 2.0, "##geous": 3.0, "film": 4.0, "[SEP]": 9.0}
+                 ).values.tolist() == [1, 5, 4]  # fmt: skip
+
+
+def test_words_that_the_text_does_not_have_or_that_have_two_scores_are_named(item_of):
+    with pytest.raises(DataError, match=r"example '0': the text has no 'boring', 'gor'; words of the text, or its tok"):
+        words(item_of, "a gorgeous film", {"film": 2.0, "boring": 1.0, "gor": 1.0})
+    twice = Explanation(np.array([1.0, 2.0]), (TextPart("film"), TextPart("film")), any_order=True)
+    with pytest.raises(DataError, match=r"'film' has several scores, and nothing says where each belongs"):
+        align(twice, item_of("film or no film"), {"text": "film or no film"})
 
 
 def test_numbers_alone_are_one_per_unit_or_one_per_token(item_of):
@@ -243,14 +314,15 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\ufffd\U0010fff
 
 
 @given(text=texts, cuts=st.sets(st.integers(1, 39)), seed=st.integers(0, 99))
-def test_totals_are_kept_however_a_text_is_cut(item_of, text, cuts, seed):
+def test_tokens_and_spans_that_cut_a_text_alike_give_the_same_numbers(item_of, text, cuts, seed):
     edges = sorted({0, len(text), *(cut for cut in cuts if cut < len(text))})
     item = item_of(text)
     assume(item.n_units > 0 and "".join(text.split()) == "".join("".join(item.texts).split()))
     tokens = [text[start:end] for start, end in zip(edges[:-1], edges[1:], strict=True)]
     scores = np.random.default_rng(seed).normal(size=len(tokens))
     by_token = align(Explanation(scores, tuple(map(TextPart, tokens))), item, {"text": text})
-    assert by_token.values.sum() == pytest.approx(scores.sum())
+    if not by_token.is_coarse:
+        assert by_token.values.sum() == pytest.approx(scores.sum())
     by_span = align(
         Explanation(scores, tuple(TextPart(None, s, e) for s, e in zip(edges[:-1], edges[1:], strict=True))),
         item,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ice_eval.attributions._base import Attribution, one_per_unit
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import DataError
-from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, placed
+from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, one_text, per_unit, placed
 from ice_eval.models import Labels
 from ice_eval.rationales import Share, set_size
 from ice_eval.records import Answer, Encoded, Example, PerUnit, Unit
@@ -48,7 +48,8 @@ class Given(Attribution):
         """Return the numbers of one example; raise `DataError` if there are none, or not one per unit."""
         if item.example_id not in self.values:
             raise DataError(f"the attribution '{name}' has no values for example '{item.example_id}'.")
-        return Aligned(_checked(name, item, self.values[item.example_id]), np.ones(item.n_units, dtype=bool), False)
+        values = _checked(name, item, self.values[item.example_id])
+        return Aligned(values, np.ones(item.n_units, dtype=bool), False, np.arange(item.n_units))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,20 +82,37 @@ class Explained(Attribution):
             )
         explanation = self.explanations[item.example_id]
         found = align(explanation, item, self.fields[item.example_id], name=name)
-        if found.values.ndim == 2:
-            with placed(f"the attribution '{name}', example '{item.example_id}'"):
-                for target in range(len(labels.names)):
-                    column_of(explanation.classes, found.values.shape[1], labels, target)
+        with placed(f"the attribution '{name}', example '{item.example_id}'"):
+            if not any(self._explains(item, labels)):
+                raise DataError(
+                    f"its explanation is of the class {', '.join(map(str, explanation.classes))}, which is none of the "
+                    f"labels ({', '.join(labels.names)})."
+                )
         return found
+
+    def parts(self, item: Encoded) -> NDArray[np.int64]:
+        """Return a number per unit, equal for units inside one piece of the explanation."""
+        return align(self.explanations[item.example_id], item, self.fields[item.example_id]).parts
+
+    def explains_all(self, item: Encoded, labels: Labels) -> bool:
+        """Return True if every label is explained, whichever the model predicts."""
+        return all(self._explains(item, labels))
+
+    def _explains(self, item: Encoded, labels: Labels) -> list[bool]:
+        explanation = self.explanations[item.example_id]
+        return [_column(explanation, labels, target) is not None for target in range(len(labels.names))]
 
     def _about_target(self, lens: Lens, item: Encoded) -> PerUnit:
         labels, target = lens.label(item)
-        values, covered, _ = self.of(lens.name, item, labels)
-        if not covered.any():
+        found = self.of(lens.name, item, labels)
+        column = _column(self.explanations[item.example_id], labels, target)
+        if column is None:
+            problem = "its explanation is of another class than the label that is explained"
+            lens.note(item, Answer(text=None, tokens=0, problem=problem))
+            return np.full(item.n_units, np.nan)
+        if not found.covered.any():
             lens.note(item, Answer(text=None, tokens=0, problem="its explanation says nothing about the text"))
-        if values.ndim == 1:
-            return values
-        return values[:, column_of(self.explanations[item.example_id].classes, values.shape[1], labels, target)]
+        return found.values if found.values.ndim == 1 else found.values[:, column]
 
 
 def explained(name: str, source: object, examples: Sequence[Example]) -> Explained:
@@ -115,25 +133,42 @@ def _checked(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
         values = numbers(given)
     except DataError as exc:
         raise DataError(f"the attribution '{name}' gave no numbers for example '{item.example_id}': {exc}") from exc
-    return one_per_unit(name, item, values, advice=_ADVICE)
+    values = one_text(values)
+    found = per_unit(values, item) if values.ndim == 1 else None
+    return one_per_unit(name, item, values if found is None else found, advice=_ADVICE)
 
 
-def column_of(classes: Sequence[str], n_columns: int, labels: Labels, target: int) -> int:
-    """Return the column of a label: by name where the columns have names, else by its index."""
-    # Names (`classes`, perhaps none) are those of the labels, or the model's names of its classes. An index is never
-    # used where the columns have other names.
-    names, known, ours = (
-        [name.strip().casefold() for name in each] for each in (classes, labels.classes, labels.names)
-    )
+def _column(explanation: Explanation, labels: Labels, target: int) -> int | None:
+    """Return the column that explains a label, 0 where there is just one; None if others are explained."""
+    classes, n_columns = explanation.classes, explanation.scores.shape[1:]
+    if not n_columns and len(classes) != 1:
+        return 0
+    return column_of(classes, *(n_columns or (1,)), labels, target)
+
+
+def column_of(classes: Sequence[str | int], n_columns: int, labels: Labels, target: int) -> int | None:
+    """Return the column of a label: by name where the columns have names, else by its index.
+
+    None if all columns are of other labels or classes of the model.
+    """
+    # Names (`classes`, perhaps none) are those of the labels, or the model's names of its classes. The index of a
+    # column is never used where the columns have other names.
     place = labels.ids[target][0] if labels.are_classes else target
+    if classes and all(isinstance(each, int) for each in classes):
+        return classes.index(place) if place in classes else None
+    names, known, ours = (
+        [str(name).strip().casefold() for name in each] for each in (classes, labels.classes, labels.names)
+    )
     if names.count(ours[target]) == 1:
         return names.index(ours[target])
-    if known and sorted(names) == sorted(known) and names.count(known[place]) == 1:
+    if known and set(names) <= set(known) and names.count(known[place]) == 1:
         return names.index(known[place])
+    if names and len(set(names)) == len(names) and (set(names) <= set(ours) or set(names) <= set(known)):
+        return None
     shown = ", ".join(labels.names) + (f" (the model's classes: {', '.join(labels.classes)})" if labels.classes else "")
     if classes:
         raise DataError(
-            f"the explained classes are {', '.join(classes)}, and the labels are {shown}; name the classes as the "
+            f"the explained classes are {', '.join(map(str, classes))}, and the labels are {shown}; name the classes as the "
             "labels are named."
         )
     if n_columns == len(known):
@@ -168,6 +203,10 @@ class Fit:
     """Others with a score for fewer units than a rationale holds: it is filled by a draw among those with 0."""
     not_finite: int
     """Examples with a number that is not finite; a run skips them."""
+    coarse: int
+    """Examples with scores for parts of several units, which share them."""
+    some_labels: int
+    """Examples with an explanation of some labels; a run skips those where it explains another."""
     missing: tuple[str, ...]
     mismatches: tuple[str, ...]
     """Error of each example whose explanation does not fit, beginning with its id."""
@@ -186,6 +225,10 @@ class Fit:
             "has scores for fewer units than a rationale holds in {}: the rest of these rationales is drawn at random "
             "among the units with 0. Spans without scores are taken as they are, whatever k.": self.drawn,
             "is not finite in {}, which are skipped.": self.not_finite,
+            "has scores for parts of several units in {}: their units share the score, and where k cuts through a part, "
+            "its units are drawn at random. A larger --unit avoids this.": self.coarse,
+            "explains some labels only in {}: where the run explains another label, the example is skipped and "
+            "counted.": self.some_labels,
         }
         for remark, count in remarks.items():
             if count:
@@ -210,13 +253,14 @@ def fit_of(
     missing: list[str] = []
     mismatches: list[str] = []
     fitting: list[Aligned] = []
-    too_short = 0
+    too_short = some_labels = 0
     for item in items:
         if item.n_units < 2:
             too_short += 1
             continue
         try:
             fitting.append(method.of(name, item, labels))
+            some_labels += isinstance(method, Explained) and not method.explains_all(item, labels)
         except DataError as exc:
             if not all_of_them:
                 raise
@@ -237,6 +281,8 @@ def fit_of(
         constant=0 if method.sized else sum(constant),
         drawn=0 if method.sized else sum(d and not c for d, c in zip(drawn, constant, strict=True)),
         not_finite=sum(bool(found.covered.any() and not np.isfinite(found.values).all()) for found in fitting),
+        coarse=0 if method.sized else sum(found.is_coarse for found in fitting),
+        some_labels=some_labels,
         missing=tuple(missing),
         mismatches=tuple(mismatches),
     )

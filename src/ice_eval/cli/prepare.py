@@ -188,6 +188,8 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         ("constant", fit.constant, "have the same number for all units: their rationale is a random draw"),
         ("drawn", fit.drawn, "have scores for fewer units than a rationale holds: the rest is a random draw"),
         ("skipped", fit.not_finite, "explanations have numbers that are not finite"),
+        ("coarse", fit.coarse, "have scores for parts of several units, which share them"),
+        ("labels", fit.some_labels, "explain some labels only: skipped where the run explains another"),
         ("unused", found.unused, "explanations belong to none of these examples"),
     )
     yield from (f"{name + ':':<10} {count} {what}" for name, count, what in counted if count)

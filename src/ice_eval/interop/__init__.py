@@ -1,6 +1,6 @@
 """Readers of other tools' explanations, aligned with our units. One file per format or family."""
 
-from ice_eval.interop._align import Aligned, align
+from ice_eval.interop._align import Aligned, align, per_unit
 from ice_eval.interop._base import (
     Explanation,
     Format,
@@ -9,11 +9,12 @@ from ice_eval.interop._base import (
     formats,
     numbers,
     of_examples,
+    one_text,
     placed,
     read,
 )
 
 __all__ = [
     "Aligned", "Explanation", "Format", "TextPart", "align", "explanation_format", "formats", "numbers", "of_examples",
-    "placed", "read",
+    "one_text", "per_unit", "placed", "read",
 ]  # fmt: skip

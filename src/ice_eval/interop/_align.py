@@ -1,7 +1,7 @@
 """Alignment of an explanation's pieces with our units.
 
-A piece's score is spread over its characters, without spaces, and every unit sums the values of its characters. Pieces
-of a set have no score: a unit that one of them touches is in the set.
+Pieces inside a unit are summed. Every unit inside a piece has the score of the piece, so that units rank as the pieces
+do, however long they are. Pieces of a set have no score: a unit that one of them touches is in the set.
 """
 
 import re
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ice_eval.errors import DataError
 from ice_eval.interop._base import Explanation, TextPart
 from ice_eval.records import Encoded
-from ice_eval.subjects import Shares, folded, place, side_by_side
+from ice_eval.subjects import Shares, folded, place, side_by_side, word_places
 
 
 class Aligned(NamedTuple):
@@ -26,6 +26,13 @@ class Aligned(NamedTuple):
     """(units,): True where the explanation covers a unit; the others have 0."""
     cut: bool
     """True if the explanation ends before the text does."""
+    parts: NDArray[np.int64]
+    """(units,): equal for units inside one piece, whose scores are equal too."""
+
+    @property
+    def is_coarse(self) -> bool:
+        """True if a piece is longer than a unit."""
+        return len(np.unique(self.parts)) < len(self.parts)
 
 
 def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *, name: str = "mine") -> Aligned:
@@ -40,35 +47,49 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
     if not explanation.pieces and not explanation.is_set:
         raise DataError(f"{where}: there are no tokens. ours: {' | '.join(item.texts[:20])}")
     joined = _JoinedFields(item, item.whole or fields, where)
-    shares, cut = joined.shares(explanation.pieces)
-    values = np.zeros((item.n_units, *explanation.scores.shape[1:]))
-    covered = np.zeros(item.n_units, dtype=bool)
-    for score, share in zip(explanation.scores, shares, strict=True):
-        of_unit: dict[int, Fraction] = {}
-        for character, part in share:
-            unit = joined.unit_of[character]
-            of_unit[unit] = of_unit.get(unit, Fraction(0)) + part
-        of_unit.pop(-1, None)  # the share that belongs to no unit is lost
-        for unit, part in of_unit.items():
-            values[unit] += float(part) * score
+    scores, shares, cut = joined.scored(explanation)
+    values = np.zeros((item.n_units, *scores.shape[1:]))
+    covered, parts = np.zeros(item.n_units, dtype=bool), np.arange(item.n_units)
+    for score, share in zip(scores, shares, strict=True):
+        weights = joined.weights(share)
+        for unit, weight in weights.items():
+            values[unit] += float(weight) * score
             covered[unit] = True
+        if weights:
+            parts[list(weights)] = parts[min(weights)]
     if explanation.is_set:
         values = (values > 0).astype(np.float64)
-    return Aligned(values if covered.any() else np.full_like(values, np.nan), covered, cut)
+    return Aligned(values if covered.any() else np.full_like(values, np.nan), covered, cut, parts)
 
 
 def _counted(explanation: Explanation, item: Encoded, where: str) -> Aligned:
     """Read scores without pieces: one per unit, or one per token of the model's input."""
-    scores, everything = explanation.scores, np.ones(item.n_units, dtype=bool)
+    scores = per_unit(explanation.scores, item)
+    if scores is None:
+        raise DataError(
+            f"{where}: {len(explanation.scores)} numbers were given, and the text has {item.n_units} units (the input "
+            f"of the model has {len(item.ids)} tokens). Give tokens too, so that they can be matched. "
+            f"ours: {' | '.join(item.texts[:20])}"
+        )
+    return Aligned(scores, np.ones(item.n_units, dtype=bool), False, np.arange(item.n_units))
+
+
+def per_unit(scores: NDArray[np.float64], item: Encoded) -> NDArray[np.float64] | None:
+    """Return a score per unit from one per unit, or one per token of the model's input; None for other numbers.
+
+    A row of a padded batch has zeros beyond the input, at its end or at its beginning.
+    """
+    n_tokens, surplus = len(item.ids), len(scores) - len(item.ids)
     if len(scores) == item.n_units:
-        return Aligned(scores, everything, False)
-    if len(scores) == len(item.ids):
-        columns = [item.per_unit(column) for column in scores.reshape(len(scores), -1).T]
-        return Aligned(np.stack(columns, axis=-1).reshape(item.n_units, *scores.shape[1:]), everything, False)
-    raise DataError(
-        f"{where}: {len(scores)} numbers were given, and the text has {item.n_units} units (the input of the model has "
-        f"{len(item.ids)} tokens). Give tokens too, so that they can be matched. ours: {' | '.join(item.texts[:20])}"
-    )
+        return scores
+    if surplus < 0:
+        return None
+    rows = [(scores[:n_tokens], scores[n_tokens:]), (scores[surplus:], scores[:surplus])]
+    unpadded = [row for row, padding in rows if not padding.any()]
+    if not unpadded or not np.array_equal(unpadded[0], unpadded[-1], equal_nan=True):
+        return None
+    columns = [item.per_unit(column) for column in unpadded[0].reshape(n_tokens, -1).T]
+    return np.stack(columns, axis=-1).reshape(item.n_units, *scores.shape[1:])
 
 
 class _JoinedFields:
@@ -96,6 +117,62 @@ class _JoinedFields:
             elif not text[index : index + 1].strip():
                 owner[index] = following
         return owner
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Number of characters of each unit, spaces left out; 1 for a unit of spaces."""
+        parts = (self._texts[field][start:end] for field, start, end in self._item.spans)
+        return [max(1, sum(not c.isspace() for c in part)) for part in parts]
+
+    def weights(self, share: Shares) -> dict[int, Fraction]:
+        """Return the weight of a piece's score in each unit that it touches."""
+        # Divided by the shorter of the two: a piece inside a unit gives it all it has, and a unit inside a piece has
+        # the score of the piece.
+        inside: dict[int, Fraction] = {}
+        characters: dict[int, set[int]] = {}
+        for character, part in share:
+            unit = self.unit_of[character]
+            inside[unit] = inside.get(unit, Fraction(0)) + part
+            characters.setdefault(unit, set()).add(character)
+        if len(inside) > 1:
+            length = sum(map(len, characters.values()))
+            inside = {
+                unit: Fraction(len(each), min(length, max(self._sizes[unit], len(each))))
+                for unit, each in characters.items()
+                if unit >= 0
+            }
+        inside.pop(-1, None)  # the share that belongs to no unit is lost
+        return inside
+
+    def scored(self, explanation: Explanation) -> tuple[NDArray[np.float64], list[Shares], bool]:
+        """Return scores with the characters of each, and True if the text continues after the last one."""
+        pieces = explanation.pieces or ()
+        if not explanation.any_order:
+            return explanation.scores, *self.shares(pieces)
+        words = [piece.text or "" for piece in pieces]
+        found = place(words, list(self._texts.values()))
+        if found is not None and not found.cut:
+            return explanation.scores, found.shares, False
+        at = [
+            [self._at(name, span) for name, text in self._texts.items() for span in word_places(word, text)]
+            for word in words
+        ]
+        missing = [word for word, places in zip(words, at, strict=True) if not places]
+        if missing and found is not None:
+            return explanation.scores, found.shares, True
+        if missing:
+            raise DataError(
+                f"{self._where}: the text has no {', '.join(repr(word) for word in missing[:5])}; words of the text, "
+                f"or its tokens in their order, are expected. ours: {' | '.join(self._item.texts[:20])}"
+            )
+        if len(set(words)) < len(words):
+            twice = next(word for word in words if words.count(word) > 1)
+            raise DataError(
+                f"{self._where}: {twice!r} has several scores, and nothing says where each belongs. Give what the "
+                "library returned (an `Explanation` of LIME knows positions), spans, or all tokens in their order."
+            )
+        scores = np.repeat(explanation.scores, [len(places) for places in at], axis=0)
+        return scores, [share for places in at for share in places], False
 
     def shares(self, pieces: Sequence[TextPart]) -> tuple[list[Shares], bool]:
         """Return the characters of each piece, and True if the text continues after the last one."""
@@ -144,7 +221,12 @@ class _JoinedFields:
                 f"{self._where}: characters {start} to {end} of the field '{field}' are not what the explanation says."
                 f"\ntheirs: {piece.text!r}\nours:   {text[start:end]!r}"
             )
-        solid = [index for index in range(start, end) if not text[index].isspace()] or list(range(start, end))
+        return self._at(field, (start, end))
+
+    def _at(self, field: str, span: tuple[int, int]) -> Shares:
+        """Return the characters of a span, in equal shares; spaces only where there is nothing else."""
+        text = self._texts[field]
+        solid = [index for index in range(*span) if not text[index].isspace()] or list(range(*span))
         return [(self._begins[field] + index, Fraction(1, len(solid))) for index in solid]
 
     def _only_field(self, piece: TextPart) -> str:

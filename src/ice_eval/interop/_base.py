@@ -38,6 +38,17 @@ def placed(where: str) -> Iterator[None]:
         raise DataError(f"{where}: {exc}") from exc
 
 
+def one_text(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the scores of one text without a dimension for the text and one for the width, which is summed.
+
+    Libraries return (1, tokens) and (1, tokens, width) for a text.
+    """
+    if values.ndim > 1 and values.shape[0] == 1:
+        values = values[0]
+        return values if values.ndim == 1 else values.sum(axis=tuple(range(1, values.ndim)))
+    return values
+
+
 class TextPart(NamedTuple):
     """A part of an example's text, by its spelling, its position, or both."""
 
@@ -63,10 +74,13 @@ class Explanation:
     """Id of the example; without it `text` identifies the example, and without both the position does."""
     text: str | Mapping[str, str] | None = None
     """The text that was explained, or the fields by name."""
-    classes: tuple[str, ...] = ()
-    """Classes of the columns of `scores`, where the tool names them."""
+    classes: tuple[str | int, ...] = ()
+    """Classes of the columns of `scores`, or the one class of a single score per piece, where the tool names them: by
+    name, or by index in the model's output."""
     is_set: bool = False
     """True if the pieces are a rationale of its own size, possibly empty; their scores are 1 then."""
+    any_order: bool = False
+    """True if pieces that do not spell the text are words of it in any order: every occurrence has the score."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", numbers(self.scores))
@@ -143,7 +157,7 @@ def _one(source: object) -> Explanation:
     if isinstance(source, Explanation):
         return source
     if isinstance(source, np.ndarray) or _format_of(source) is None:
-        return Explanation(numbers(source))
+        return Explanation(one_text(numbers(source)))
     several = list(read(source))
     if len(several) != 1:
         raise DataError(f"{type(source).__name__} holds {len(several)} explanations, where one is expected.")

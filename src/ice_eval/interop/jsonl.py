@@ -5,6 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from ice_eval.files import why_no_json
 from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers, placed
 from ice_eval.tasks import numbered_rows
 
-_SHAPES = '"tokens" and "scores", "words" and "scores", "spans", or "scores" alone'
+_SHAPES = '"tokens" and "scores", "words" and "scores", "spans", "weights", or "scores" alone'
+_CONTENT = {"scores", "spans", "weights", "values", "word_attributions"}  # an explanation has one of these keys
 _SOFT, _HARD = "soft_rationale_predictions", "hard_rationale_predictions"
 _GZIP = b"\x1f\x8b"  # the first bytes of a compressed file, whatever its name
 _INSEQ = (b"__instance_type__", b"FeatureAttributionOutput")  # among the first bytes of a file that inseq wrote
@@ -56,7 +58,7 @@ def _rows_of(path: Path) -> Sequence[tuple[str, Any]]:
     """Return the objects of a JSON-lines file, or of one JSON list, each after the position that errors name."""
     if _ending_of(path) == ".json":
         content = json_of(path)
-        several = content if isinstance(content, list) else [content]
+        several = content if isinstance(content, list) and not is_pairs(content) else [content]
         return [(f"{path}, explanation {place}", row) for place, row in enumerate(several)]
     return [(f"{path}, line {line}", row) for line, row in numbered_rows(_text_of(path).split("\n"), str(path))]
 
@@ -84,30 +86,82 @@ def _keyed(value: object, name: str) -> Mapping[str, Any]:
     return value
 
 
+def is_pairs(value: object) -> bool:
+    """Return True for a list of (word, score), as LIME and transformers-interpret return it."""
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value)
+        and all(isinstance(word, str) and isinstance(score, Real) for word, score in value)
+    )
+
+
 @explanation_format("jsonl")
 class JsonLines(Format):
-    """One object per line: id or text, and tokens with scores, spans with or without scores, or a score per unit."""
+    """One object per line: id or text, and tokens or words with scores, spans, or a score per unit."""
 
     def reads(self, source: object) -> bool:
         if isinstance(source, Mapping):
-            return bool({"scores", "spans"} & set(source))
+            return bool(_CONTENT & set(source))
+        if is_pairs(source):
+            return True
         is_file = isinstance(source, Path) and _ending_of(source) in {".jsonl", ".json", ".ndjson"}
         return is_file and not Eraser().reads(source) and not is_of_inseq(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        rows = [("the record", source)] if isinstance(source, Mapping) else _rows_of(source)
+        rows = _rows_of(source) if isinstance(source, Path) else [("the record", source)]
         if not rows:
             raise DataError(f"{source} holds no explanations; at least one is needed.")
-        yield from _each(rows, explanation_of)
+        yield from _each(rows, _explanations)
 
 
 def _each(
-    rows: Iterable[tuple[str, Any]], explanation: Callable[[Mapping[str, Any]], Explanation]
+    rows: Iterable[tuple[str, Any]], explanations: Callable[[Any], Iterable[Explanation]]
 ) -> Iterator[Explanation]:
     for where, row in rows:
         with placed(where):
-            found = explanation(_keyed(row, "an explanation"))
-        yield found
+            found = list(explanations(row))
+        yield from found
+
+
+def _explanations(content: Any) -> Iterator[Explanation]:
+    """Yield the explanations in a JSON value: one, or a dictionary of them by id, or the arrays of a whole library."""
+    if is_pairs(content):
+        yield _weighted(content)
+        return
+    row = _keyed(content, "an explanation")
+    named = row.get("output_names", row.get("classes"))
+    if "values" in row and "data" in row:
+        yield from of_shap(row["values"], row["data"], named)
+    elif not _CONTENT & set(row) and row and all(is_pairs(e) or isinstance(e, Mapping) for e in row.values()):
+        for identity, each in row.items():
+            with placed(f"'{identity}'"):
+                for found in _explanations(each):
+                    yield replace(found, id=str(identity))
+    else:
+        yield explanation_of(row)
+
+
+def of_shap(values: Any, data: Any, names: Any) -> Iterator[Explanation]:
+    """Yield explanations from the arrays of a `shap.Explanation`: of one text or several, of all classes or of one."""
+    one = len(data) > 0 and isinstance(data[0], str)
+    texts, scores = ([data], [values]) if one else (data, values)
+    if len(texts) != len(scores):
+        raise DataError(f"{len(texts)} texts in \"data\" and {len(scores)} in \"values\"; give one each.")
+    for text, each in zip(texts, scores, strict=True):
+        found = numbers(each)
+        classes = (names,) if isinstance(names, str) else tuple(map(str, () if names is None else names))
+        pieces = tuple(TextPart(str(piece)) for piece in _listed(list(text), '"data"'))
+        yield Explanation(found, pieces, classes=classes if found.ndim > 1 or len(classes) == 1 else ())
+
+
+def _weighted(weights: Any) -> Explanation:
+    """Return an explanation from words with their weights, in any order."""
+    pairs = list(weights.items()) if isinstance(weights, Mapping) else weights
+    if not is_pairs(pairs):
+        raise DataError(f'"weights" is {weights!r:.60}; words with their scores are expected, as in {{"good": 0.5}}.')
+    scores = numbers([score for _, score in pairs])
+    return Explanation(scores, tuple(TextPart(str(word)) for word, _ in pairs), any_order=True)
 
 
 def explanation_of(row: Mapping[str, Any]) -> Explanation:
@@ -121,6 +175,10 @@ def explanation_of(row: Mapping[str, Any]) -> Explanation:
 
 
 def _content(row: Mapping[str, Any]) -> Explanation:
+    if "weights" in row:
+        return _weighted(row["weights"])
+    if "word_attributions" in row:  # a `VisualizationDataRecord` of captum
+        row = {"tokens": row.get("raw_input_ids"), "scores": row["word_attributions"]}
     if "spans" in row:
         return _spans(_listed(row["spans"], '"spans"', "[[start, end, score], …] is expected"), row.get("scores"))
     if "scores" not in row:
@@ -180,7 +238,7 @@ class Eraser(Format):
         return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 
     def explanations(self, source: Path) -> Iterator[Explanation]:
-        yield from _each(_rows_of(source), eraser_explanation)
+        yield from _each(_rows_of(source), lambda row: [eraser_explanation(_keyed(row, "an explanation"))])
 
 
 def eraser_explanation(row: Mapping[str, Any]) -> Explanation:

@@ -1,4 +1,4 @@
-"""Objects that the explainers of captum, ferret, inseq, interpreto and shap return."""
+"""Objects that the explainers of captum, ferret, inseq, interpreto, LIME and shap return."""
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.errors import DataError
-from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers
-from ice_eval.interop.jsonl import is_of_inseq, json_of
+from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers, one_text
+from ice_eval.interop.jsonl import is_of_inseq, json_of, of_shap
 
 
 def _is_from(source: object, library: str, *names: str) -> bool:
     """Return True if an object is of one of a library's classes, by name, so that the library need not be imported."""
     return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
+
+
+def _class(given: object) -> str | int:
+    """Return the name or the index of a class, which may be a tensor."""
+    return given if isinstance(given, str) else int(numbers(given))
 
 
 def _pieces(tokens: Iterable[object]) -> tuple[TextPart, ...]:
@@ -25,14 +30,24 @@ def _pieces(tokens: Iterable[object]) -> tuple[TextPart, ...]:
 
 @explanation_format("captum")
 class Captum(Format):
-    """A tensor (texts, tokens) or (texts, tokens, width), whose width is summed; or an `LLMAttributionResult`."""
+    """A tensor (texts, tokens) or (texts, tokens, width), an `LLMAttributionResult` or a `VisualizationDataRecord`."""
+
+    # A width is summed. Rows of a padded batch are cut to the tokens of their text when they are aligned.
 
     def reads(self, source: object) -> bool:
-        return _is_from(source, "captum", "LLMAttributionResult") or _is_from(source, "torch", "Tensor")
+        names = ("LLMAttributionResult", "VisualizationDataRecord")
+        return _is_from(source, "captum", *names) or _is_from(source, "torch", "Tensor")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         if _is_from(source, "captum", "LLMAttributionResult"):
             yield Explanation(source.seq_attr, _pieces(source.input_tokens))
+            return
+        if _is_from(source, "captum", "VisualizationDataRecord"):
+            scores, tokens = numbers(source.word_attributions), source.raw_input_ids
+            if isinstance(tokens, str):
+                raise DataError("a VisualizationDataRecord with a text; tokens as a list are expected, one per score.")
+            classes = () if source.attr_class is None else (_class(source.attr_class),)
+            yield Explanation(one_text(scores), _pieces(tokens), classes=classes)
             return
         values = numbers(source)
         # (tokens,), (texts, tokens) or (texts, tokens, width); a single text keeps its first dimension.
@@ -68,14 +83,39 @@ class Interpreto(Format):
         if "GENERATION" in str(source.model_task).upper():
             # A generated token has no score for those after it: NaN.
             yield Explanation(np.nansum(rows, axis=0), pieces)
-        elif len(rows) == 1:
-            yield Explanation(rows[0], pieces)
         else:
-            classes = numbers(source.targets).astype(np.int64).ravel()
-            if sorted(classes.tolist()) != list(range(len(classes))):
-                named = ", ".join(map(str, classes))
-                raise DataError(f"an AttributionOutput of the classes {named}; one class is expected, or all.")
-            yield Explanation(rows[np.argsort(classes)].T, pieces)
+            classes = tuple(numbers(source.targets).astype(np.int64).ravel().tolist())
+            yield Explanation(rows[0] if len(rows) == 1 else rows.T, pieces, classes=classes)
+
+
+@explanation_format("lime")
+class Lime(Format):
+    """An `Explanation` of a text by LIME: the positions of each word, and its weight for the classes it explains."""
+
+    # A word that occurs several times has one weight, which each of its occurrences gets.
+
+    def reads(self, source: object) -> bool:
+        return _is_from(source, "lime", "Explanation")
+
+    def explanations(self, source: Any) -> Iterator[Explanation]:
+        found = getattr(source.domain_mapper, "indexed_string", None)
+        if found is None or source.mode != "classification":
+            raise DataError("an Explanation of LIME that is not of a text's classes; LimeTextExplainer returns those.")
+        explained = sorted(source.as_map())
+        weights: dict[int, dict[int, float]] = {}
+        for column, label in enumerate(explained):
+            for feature, weight in source.as_map()[label]:
+                weights.setdefault(int(feature), {})[column] = float(weight)
+        pieces, scores = list[TextPart](), list[list[float]]()
+        for feature, columns in weights.items():
+            word = str(found.word(feature))
+            for start in np.ravel(found.string_position(feature)).tolist():
+                pieces.append(TextPart(word, start, start + len(word)))
+                scores.append([columns.get(column, 0.0) for column in range(len(explained))])
+        names = source.class_names
+        numbered = names is None or list(names) == [str(place) for place in range(len(names))]  # LIME's default
+        classes = tuple(int(label) if numbered else str(names[label]) for label in explained)
+        yield Explanation(np.reshape(scores, (-1, len(explained))), tuple(pieces), text=found.raw, classes=classes)
 
 
 @explanation_format("shap")
@@ -86,12 +126,7 @@ class Shap(Format):
         return _is_from(source, "shap", "Explanation")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        one = len(source.data) > 0 and isinstance(source.data[0], str)
-        texts, values = ([source.data], [source.values]) if one else (source.data, source.values)
-        names = source.output_names
-        classes = () if names is None or isinstance(names, str) else tuple(map(str, names))
-        for text, scores in zip(texts, values, strict=True):
-            yield Explanation(scores, _pieces(text), classes=classes if np.ndim(scores) > 1 else ())
+        yield from of_shap(source.values, source.data, source.output_names)
 
 
 @explanation_format("inseq")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ice_eval.attributions import Explained
 from ice_eval.nulls import SIZE, matched_sets
 from ice_eval.operators import DrawnFills, FillPool, pose_of
 from ice_eval.pipeline.engine import Engine
@@ -246,8 +247,9 @@ class ExampleRows:
             if config.sign == "abs" and method.has_signs:
                 vector = np.abs(vector)
             ties = partial(rng_for, config.seed, self.item.example_id, "ties", name)
+            parts = partial(method.parts, self.item) if isinstance(method, Explained) else None
             for size in dict.fromkeys(rationale_size(vector, k) for k in shares):
-                yield code, top_k(vector, size, rng=ties)
+                yield code, top_k(vector, size, rng=ties, parts=parts)
 
     def _shared_sets(self, size: int) -> KeepMasks | None:
         """Return the sets that all attributions share; None if the protocol draws them for each.

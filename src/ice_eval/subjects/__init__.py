@@ -12,9 +12,10 @@ from ice_eval.subjects.alignment import (
     occurrences,
     place,
     side_by_side,
+    word_places,
 )
 
 __all__ = [
     "Form", "Placed", "Shares", "Spans", "align", "are_plausible", "folded", "normalised", "occurrences", "place",
-    "side_by_side",
+    "side_by_side", "word_places",
 ]  # fmt: skip

@@ -374,6 +374,17 @@ def folded(text: str) -> str:
     return "".join("".join(map(_fold, text)).split())
 
 
+def word_places(word: str, text: str) -> list[tuple[int, int]]:
+    """Return where a text has a word, not inside another: as it is written, or else ignoring case, accents and width."""
+    for strict in (True, False):
+        wanted, (whole, source) = _compared(word, strict)[0], _compared(text, strict)
+        spans = ((at, at + len(wanted)) for at in occurrences(wanted, whole))
+        found = [(a, b) for a, b in spans if not (_in_word(whole, a) or _in_word(whole, b))]
+        if found:
+            return [(source[a], source[b - 1] + 1) for a, b in found]
+    return []
+
+
 def side_by_side(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """Return two tokenisations of what should be one text around the first difference, which is marked »so«."""
     ends = [0, *itertools.accumulate(map(len, ours))]
