@@ -166,7 +166,7 @@ def test_every_shape_of_json_line_in_the_page_says_the_same():
     )
     mine = {f"shape {place}": [line] for place, line in enumerate(lines)}
     examples = ice.evaluate("toy", task, attributions=mine, operators=["delete"]).examples()
-    assert len(examples) == 7
+    assert len(examples) == 8
     assert {tuple(rationale) for rationale in examples["rationale"]} == {(1,)}
 
 

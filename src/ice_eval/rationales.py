@@ -79,8 +79,8 @@ def top_k(
 ) -> KeepMask:
     """Return the `size` units with the largest attribution; `rng` breaks ties at the boundary, never position.
 
-    Of tied units, those of one of the `parts` are taken together, so that only one part is taken in part. Functions are
-    called only for ties.
+    Of tied units, those of one part are taken together: `parts` returns the first unit of the part of each unit.
+    Functions are called only for ties.
     """
     if not np.isfinite(attribution).all():
         raise DataError("the attribution holds values that are not finite")
@@ -91,9 +91,9 @@ def top_k(
     if np.count_nonzero(mask) > size:
         rng = rng if isinstance(rng, np.random.Generator) else rng()
         drawn = rng.random(attribution.size)
-        whole = drawn if parts is None else rng.random(attribution.size)[parts()]
+        keys = (drawn,) if parts is None else (rng.random(attribution.size), drawn[parts()])
         mask = np.zeros(attribution.size, dtype=bool)
-        mask[np.lexsort((drawn, whole, -attribution))[:size]] = True
+        mask[np.lexsort((*keys, -attribution))[:size]] = True
     return mask
 
 

@@ -91,7 +91,7 @@ class Explained(Attribution):
         return found
 
     def parts(self, item: Encoded) -> NDArray[np.int64]:
-        """Return a number per unit, equal for units inside one piece of the explanation."""
+        """Return the first unit inside the same piece of the explanation, for each unit."""
         return align(self.explanations[item.example_id], item, self.fields[item.example_id]).parts
 
     def explains_all(self, item: Encoded, labels: Labels) -> bool:
@@ -140,10 +140,10 @@ def _checked(name: str, item: Encoded, given: ArrayLike) -> PerUnit:
 
 def _column(explanation: Explanation, labels: Labels, target: int) -> int | None:
     """Return the column that explains a label, 0 where there is just one; None if others are explained."""
-    classes, n_columns = explanation.classes, explanation.scores.shape[1:]
-    if not n_columns and len(classes) != 1:
+    classes, scores = explanation.classes, explanation.scores
+    if scores.ndim == 1 and len(classes) != 1:
         return 0
-    return column_of(classes, *(n_columns or (1,)), labels, target)
+    return column_of(classes, 1 if scores.ndim == 1 else scores.shape[1], labels, target)
 
 
 def column_of(classes: Sequence[str | int], n_columns: int, labels: Labels, target: int) -> int | None:
@@ -168,8 +168,8 @@ def column_of(classes: Sequence[str | int], n_columns: int, labels: Labels, targ
     shown = ", ".join(labels.names) + (f" (the model's classes: {', '.join(labels.classes)})" if labels.classes else "")
     if classes:
         raise DataError(
-            f"the explained classes are {', '.join(map(str, classes))}, and the labels are {shown}; name the classes as the "
-            "labels are named."
+            f"the explained classes are {', '.join(map(str, classes))}, and the labels are {shown}; name the classes "
+            "as the labels are named."
         )
     if n_columns == len(known):
         return place
@@ -225,8 +225,8 @@ class Fit:
             "has scores for fewer units than a rationale holds in {}: the rest of these rationales is drawn at random "
             "among the units with 0. Spans without scores are taken as they are, whatever k.": self.drawn,
             "is not finite in {}, which are skipped.": self.not_finite,
-            "has scores for parts of several units in {}: their units share the score, and where k cuts through a part, "
-            "its units are drawn at random. A larger --unit avoids this.": self.coarse,
+            "has scores for parts of several units in {}: the units of a part share its score, and where k cuts "
+            "through a part, they are drawn at random. A larger --unit avoids this.": self.coarse,
             "explains some labels only in {}: where the run explains another label, the example is skipped and "
             "counted.": self.some_labels,
         }

@@ -27,7 +27,7 @@ class Aligned(NamedTuple):
     cut: bool
     """True if the explanation ends before the text does."""
     parts: NDArray[np.int64]
-    """(units,): equal for units inside one piece, whose scores are equal too."""
+    """(units,): the first unit inside the same piece, for most units themselves."""
 
     @property
     def is_coarse(self) -> bool:

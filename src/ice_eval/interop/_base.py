@@ -21,6 +21,11 @@ _Text = str | frozenset[tuple[str, str]]  # a text, or fields with their texts
 
 def numbers(values: Any) -> NDArray[np.float64]:
     """Return an array from an array, a list, or a tensor on any device; raise `DataError` for anything else."""
+    if isinstance(values, Mapping):
+        raise DataError(
+            f"numbers are expected, not the dictionary {' '.join(repr(values).split()):.60} (give LIME's `Explanation` "
+            "itself: `as_map` has positions without words)."
+        )
     if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not support
         values = values.detach().cpu().double().numpy()
     try:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -147,12 +148,20 @@ def of_shap(values: Any, data: Any, names: Any) -> Iterator[Explanation]:
     one = len(data) > 0 and isinstance(data[0], str)
     texts, scores = ([data], [values]) if one else (data, values)
     if len(texts) != len(scores):
-        raise DataError(f"{len(texts)} texts in \"data\" and {len(scores)} in \"values\"; give one each.")
+        raise DataError(f'{len(texts)} texts in "data" and {len(scores)} in "values"; give one each.')
     for text, each in zip(texts, scores, strict=True):
         found = numbers(each)
-        classes = (names,) if isinstance(names, str) else tuple(map(str, () if names is None else names))
+        classes = tuple(map(_class_of_shap, (names,) if isinstance(names, str) else () if names is None else names))
+        if found.ndim > 1 and all(isinstance(name, int) for name in classes):
+            classes = ()
         pieces = tuple(TextPart(str(piece)) for piece in _listed(list(text), '"data"'))
         yield Explanation(found, pieces, classes=classes if found.ndim > 1 or len(classes) == 1 else ())
+
+
+def _class_of_shap(name: object) -> str | int:
+    """Return the name of a class, or its index where shap made up the name `Output 1`."""
+    numbered = re.fullmatch(r"Output (\d+)", str(name))
+    return int(numbered[1]) if numbered else str(name)
 
 
 def _weighted(weights: Any) -> Explanation:

@@ -43,8 +43,9 @@ SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
 _NOTHING_TO_TEST = re.compile(
     r"the text has (no|one) unit|the claim has no token|.* marks (every|no) unit|fewer than \d+ steps"
-    r"|.* its explanation (says nothing about the text|is of another class)|there is only one option|the reply holds no thinking"
-    r"|the example has no gold label|no other set is matched|the model's confidence in the explained label"
+    r"|.* its explanation (says nothing about the text|is of another class)|there is only one option"
+    r"|the reply holds no thinking|the example has no gold label|no other set is matched"
+    r"|the model's confidence in the explained label"
 )
 """Reasons that speak of the example alone: it was left out, but nothing failed."""
 COMPARED = (Kind.FULL, Kind.EMPTY, Kind.RATIONALE, Kind.RANDOM)

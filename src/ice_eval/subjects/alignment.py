@@ -375,7 +375,7 @@ def folded(text: str) -> str:
 
 
 def word_places(word: str, text: str) -> list[tuple[int, int]]:
-    """Return where a text has a word, not inside another: as it is written, or else ignoring case, accents and width."""
+    """Return where a text has a whole word, as it is written or else ignoring case, accents and width."""
     for strict in (True, False):
         wanted, (whole, source) = _compared(word, strict)[0], _compared(text, strict)
         spans = ((at, at + len(wanted)) for at in occurrences(wanted, whole))
