@@ -72,9 +72,8 @@ def in_units(tiny, source, *, unit="token"):
 
 
 PAGE = Path(__file__).parents[2] / "docs/bring-your-own.md"
-TABLE = [
-    line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")
-]
+LINES = [line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+TABLE = [cells for cells in LINES if len(cells) == 5]
 FOUND = {" ".join((name, what)): float(largest) for name, _, what, _, largest in TABLE[1:]}
 
 
