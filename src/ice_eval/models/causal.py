@@ -98,7 +98,7 @@ class CausalLM(HFModel):
         """True if attention has a window; layers must then pass its size to a packed pass."""
         config = self.model.config.get_text_config()
         reach = [getattr(config, name, None) for name in ("sliding_window", "attention_chunk_size")]
-        return any(each is not None and each < self.codec.max_tokens for each in reach)
+        return any(isinstance(each, int) and each < self.codec.max_tokens for each in reach)
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
         """Score one row at a time through the whole model: slow, and right by construction."""

@@ -41,7 +41,8 @@ class SequenceClassifier(HFModel):
     def __init__(self, model: Any, tokenizer: Any, *, name: str) -> None:
         self._last = hasattr(model, "score") and not model.config.is_encoder_decoder
         window = _window(model.config, tokenizer)
-        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=window, knows_mask=not self._last)
+        options = {"knows_mask": not self._last, "n_ids": model.get_input_embeddings().weight.shape[0]}
+        codec = HFCodec(tokenizer, reads_pairs=True, max_tokens=window, **options)
         super().__init__(model, codec, name=name)
         text_config = model.config.get_text_config()
         self._is_causal = self._last and not getattr(text_config, "use_bidirectional_attention", False)

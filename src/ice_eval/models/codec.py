@@ -4,7 +4,6 @@ import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 
 from ice_eval.encoding import Tokens
@@ -68,6 +67,9 @@ class HFCodec:
         """Return ids and positions; a `framed` text of a language model gets the beginning that it lacks."""
         texts = [text] if pair is None else [text, pair]
         raw = self._raw(texts, framed=framed)
+        if self._n_ids is not None and raw.ids.max(initial=0) >= self._n_ids:
+            piece = raw.pieces[int(raw.ids.argmax())]
+            raise DataError(f"the model has {self._n_ids:,} embeddings, and none for the token {piece!r} of this text.")
         start, end = np.zeros_like(raw.ids), np.zeros_like(raw.ids)
         for index, each in enumerate(texts):
             own = np.flatnonzero(raw.sequence == index)
@@ -177,7 +179,7 @@ class HFCodec:
         messages = [{"role": role, "content": content} for role, content in (turns[:-1] if begun else turns)]
         try:
             return f"{self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)}{begun}"
-        except jinja2.TemplateError as exc:
+        except Exception as exc:  # a template is a program: it may also divide by 0 or add a number to a text
             raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:

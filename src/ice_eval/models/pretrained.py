@@ -1,6 +1,7 @@
 """Models of transformers from folders, GGUF files, the hub and memory; only safetensors or GGUF, and no code is run."""
 
 import contextlib
+import copy
 import hashlib
 import json
 import logging
@@ -9,35 +10,43 @@ import sys
 import tempfile
 import uuid
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import huggingface_hub
 import torch
 import transformers
+from transformers.initialization import no_init_weights
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError, without_controls
+from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError, OutOfMemoryError, without_controls
 from ice_eval.files import cache_folder
 from ice_eval.models.base import LoadSettings, Model
 from ice_eval.models.causal import CausalLM
 from ice_eval.models.classifier import SequenceClassifier
 from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
+from ice_eval.models.headers import Stored, bounded, check_config, check_gguf, stored_tensors
+from ice_eval.models.transformer import HFModel
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _NO_WEIGHTS = "meta"  # device of models without weights: only shapes, nothing is fetched or read
-_LOAD_ERRORS = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 
 
 class NotOnHubError(Exception):
     """The hub has no such model, or cannot be reached."""
 
 
-def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> Model:
+def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> HFModel:
     """Return a transformers model and its tokenizer as a `Model` with its device and dtype, in evaluation mode."""
     name = name or str(getattr(model.config, "_name_or_path", "") or type(model).__name__)
+    n_tokens, n_ids = tokenizer.vocab_size, model.get_input_embeddings().weight.shape[0]
+    if n_tokens > n_ids:
+        raise ConfigError(
+            f"the tokenizer of '{name}' has {n_tokens:,} tokens, and the model has embeddings for {n_ids:,}: it is the "
+            "tokenizer of another model."
+        )
     if type(model).__name__.endswith("ForSequenceClassification"):
         return SequenceClassifier(model, tokenizer, name=name)
     if model.get_output_embeddings() is None:
@@ -49,10 +58,8 @@ def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
     """Load a folder as `save_pretrained` writes it."""
     if not (path / "config.json").is_file():
         raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
-    try:
+    with _translated(f"the model in {path}"):
         return _load(str(path), name=name, settings=settings)
-    except _LOAD_ERRORS as exc:
-        raise _load_error(f"the model in {path}", exc) from exc
 
 
 def from_hub(ref: str, *, settings: LoadSettings, revision: str | None = None) -> Model:
@@ -63,12 +70,13 @@ def from_hub(ref: str, *, settings: LoadSettings, revision: str | None = None) -
     path, _, named = ref.partition("@")
     revision = named or revision or "main"
     _ask_hub(path, revision)
-    try:
-        return _load(path, name=ref, settings=settings, revision=revision)
-    except _LOAD_ERRORS as exc:
-        if isinstance(exc, OSError) and "model.safetensors" not in str(exc):
-            raise NotOnHubError(_first_line(exc)) from exc
-        raise _load_error(f"the model '{ref}'", exc) from exc
+    with _translated(f"the model '{ref}'"):
+        try:
+            return _load(path, name=ref, settings=settings, revision=revision)
+        except OSError as exc:
+            if "model.safetensors" not in str(exc):
+                raise NotOnHubError(_first_line(exc)) from exc
+            raise
 
 
 def from_gguf(path: Path, *, name: str, settings: LoadSettings) -> Model:
@@ -91,9 +99,12 @@ def _convert_gguf(path: Path, folder: Path) -> None:
     draft = Path(tempfile.mkdtemp(prefix=".converting-", dir=folder.parent))
     source: dict[str, Any] = {"gguf_file": path.name, "trust_remote_code": False}
     try:
-        with _quiet():
+        with _translated(f"the model in {path}"), _quiet():
+            stored, auto = check_gguf(path), transformers.AutoModelForCausalLM
+            config = _load_config(str(path.parent), source)
+            _empty(auto, config, stored)
             tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, **source)
-            model = transformers.AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **source)
+            model = _complete_model(auto, str(path.parent), name=path.name, dtype=torch.float32, **source)
             # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
             for holder in (model, model.config):
                 for attribute in ("quantization_config", "hf_quantizer", "quantization_method"):
@@ -102,13 +113,12 @@ def _convert_gguf(path: Path, folder: Path) -> None:
             model.save_pretrained(draft)
             tokenizer.save_pretrained(draft)
             _keep_bos(path, draft)
+            _load(str(draft), name=path.name, settings=LoadSettings(device=_NO_WEIGHTS))  # nothing else is kept
         try:
             draft.rename(folder)
-        except OSError:
+        except OSError as exc:
             if not folder.is_dir():  # unless another process was faster: its folder is as good
-                raise
-    except (OSError, ValueError, RuntimeError) as exc:
-        raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
+                raise ModelError(f"{path} could not be converted: {_first_line(exc)}") from exc
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -131,7 +141,7 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
     try:
         if not Path(path).is_dir():
             _ask_hub(path, location["revision"])
-        with _quiet():
+        with _translated(f"the model '{ref}'"), _quiet():
             config = _load_config(path, location)
             if not config.is_encoder_decoder:
                 needed = "an encoder-decoder that translates is needed, as NLLB."
@@ -147,18 +157,31 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
             model = _load_weights(auto, config, path, name=ref, settings=settings, source=location)
     except NotOnHubError as exc:
         raise ConfigError(f"no model '{ref}': it is no folder, and the hub did not give it ({exc}).") from exc
-    except _LOAD_ERRORS as exc:
-        raise _load_error(f"the model '{ref}'", exc) from exc
     return Translator(model, tokenizer, source=source, target=target, beams=beams)
 
 
 _TRUST = "If you trust it, load it with transformers yourself and give the pair (model, tokenizer) to `evaluate`."
 
 
-def _load_error(what: str, exc: Exception) -> IceError:
+@contextlib.contextmanager
+def _translated(what: str) -> Iterator[None]:
+    """Translate whatever libraries raise over the files of a model: each has types of its own for damaged ones."""
+    try:
+        yield
+    except (IceError, NotOnHubError):
+        raise
+    except Exception as exc:
+        raise _load_error(what, exc) from exc
+    except BaseException as exc:
+        if type(exc).__name__ != "PanicException":  # how libraries in Rust end on a broken assumption
+            raise
+        raise _load_error(what, exc) from exc
+
+
+def _load_error(what: str, exc: BaseException) -> IceError:
     if "trust_remote_code" in str(exc):
         return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
-    if "model.safetensors" in str(exc):
+    if isinstance(exc, OSError) and "model.safetensors" in str(exc):
         return ConfigError(
             f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "
             f"{_TRUST} What works as well: a folder that its `save_pretrained` wrote, a .gguf file, or a pull request "
@@ -168,7 +191,11 @@ def _load_error(what: str, exc: Exception) -> IceError:
         return MissingExtraError(f"{what} needs a library that is not installed: {_first_line(exc)}")
     if "device_map" in str(exc) or "offload" in str(exc):
         return ConfigError(f"{what} cannot be placed as --device-map says: {_first_line(exc)}")
-    return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
+    if isinstance(exc, MemoryError | torch.OutOfMemoryError) or "allocate memory" in str(exc):
+        return OutOfMemoryError(f"{what} does not fit into memory: {_first_line(exc)}")
+    if isinstance(exc, OSError) and exc.errno is not None:  # the system's, not a library's
+        return ModelError(f"{what} could not be loaded: {_first_line(exc)}")
+    return ConfigError(f"{what} could not be loaded: {_first_line(exc)}.")
 
 
 def _ask_hub(path: str, revision: str) -> None:
@@ -192,10 +219,11 @@ def _load(path: str, *, name: str, settings: LoadSettings, revision: str = "main
         if add_bos is not None:
             tokenizer.init_kwargs["add_bos_token"] = bool(add_bos)
         if settings.device == _NO_WEIGHTS:
-            with torch.inference_mode(False), torch.device(_NO_WEIGHTS):
-                return wrap(auto.from_config(config), tokenizer, name=name)
-        model = _load_weights(auto, config, path, name=name, settings=settings, source=source)
-    loaded = wrap(model, tokenizer, name=name)
+            loaded = wrap(_empty(auto, config, None), tokenizer, name=name)
+        else:
+            model = _load_weights(auto, config, path, name=name, settings=settings, source=source)
+            loaded = wrap(model, tokenizer, name=name)
+        loaded.try_out()
     loaded.load_in = settings.load_in
     loaded.commit = getattr(config, "_commit_hash", None)
     return loaded
@@ -215,7 +243,9 @@ def _auto_class(architectures: list[str], name: str) -> Any:
 
 def _load_config(path: str, source: Mapping[str, Any]) -> Any:
     """Load the configuration of a model in a folder or on the hub; raise if it names code to be run."""
-    _refuse_hub_code(transformers.PreTrainedConfig.get_config_dict(path, **source)[0])
+    content = transformers.PreTrainedConfig.get_config_dict(path, **source)[0]
+    _refuse_hub_code(content)
+    check_config(content)
     return transformers.AutoConfig.from_pretrained(path, **source)
 
 
@@ -232,20 +262,26 @@ def _load_weights(
 ) -> Any:
     """Load a model of transformers by its class `auto`; `source` holds further arguments of `from_pretrained`."""
     device, placed = _device(settings.device), _device_map(settings)
-    dtype, stored = _dtype(settings.dtype, device), getattr(config, "quantization_config", None) is not None
+    dtype, is_quantised = _dtype(settings.dtype, device), getattr(config, "quantization_config", None) is not None
     with torch.inference_mode(False):  # weights that are made inside have no gradients ever after
         if settings.load_in is not None:
-            if stored:
+            if is_quantised:
                 raise ConfigError(f"the weights of '{name}' are stored quantised already; leave out --load-in.")
-            with torch.device(_NO_WEIGHTS):
-                empty = auto.from_config(config)
+            empty = _empty(auto, config, None)
             heads = [child for child, module in empty.named_children() if module is not empty.base_model]
             placed["quantization_config"] = quantisation(settings.load_in, kept=heads, dtype=dtype)
-        if settings.load_in is not None or stored:  # quantised weights cannot be moved afterwards
+        if settings.load_in is not None or is_quantised:  # quantised weights cannot be moved afterwards
             placed.setdefault("device_map", {"": device})
+        _empty(auto, config, stored_tensors(path, config, revision=source["revision"]))
         model = _complete_model(auto, path, name=name, dtype=dtype, **placed, **source)
         configure_bitsandbytes(model)
         return model if "device_map" in placed else model.to(device=device)
+
+
+def _empty(auto: Any, config: Any, stored: Stored | None) -> Any:
+    """Return a model without weights, or raise if it cannot be the one that is `stored`."""
+    with torch.inference_mode(False), torch.device(_NO_WEIGHTS), no_init_weights(), bounded(stored):
+        return auto.from_config(copy.deepcopy(config))
 
 
 def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any:
@@ -253,7 +289,14 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
     with contextlib.ExitStack() as written:
         if "offload_folder" in arguments:
             written.callback(shutil.rmtree, arguments["offload_folder"], ignore_errors=True)
-        model, report = auto.from_pretrained(path, use_safetensors=True, output_loading_info=True, **arguments)
+        options = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
+        model, report = auto.from_pretrained(path, **options, **arguments)
+        if report["mismatched_keys"]:
+            part, found, expected = min(report["mismatched_keys"])
+            raise ConfigError(
+                f"the model '{name}' could not be loaded: its weights do not fit its config.json: {part} is "
+                f"{_shape(found)} in the file and {_shape(expected)} by the configuration."
+            )
         if report["missing_keys"]:
             missing = sorted(report["missing_keys"])
             raise ConfigError(
@@ -262,6 +305,10 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
             )
         weakref.finalize(model, written.pop_all().close)
     return model.requires_grad_(False)
+
+
+def _shape(sizes: Iterable[int]) -> str:
+    return " × ".join(map(str, sizes)) or "a single number"
 
 
 def _device_map(settings: LoadSettings) -> dict[str, Any]:
@@ -297,8 +344,12 @@ def _dtype(name: str, device: str) -> torch.dtype:
     return _DTYPES[name]
 
 
-def _first_line(exc: Exception) -> str:
-    return (str(exc).strip() or type(exc).__name__).partition("\n")[0][:300]
+def _first_line(exc: BaseException) -> str:
+    """Return what an error says, without the punctuation at its end; a bare key or nothing at all gets its type."""
+    said = [line.strip() for line in str(exc).splitlines() if line.strip()]
+    # The first line of a failed validation has the field, and the second one the reason.
+    text = " ".join(said[:2] if said and said[0].endswith(":") else said[:1])[:300].rstrip(".")
+    return f"{type(exc).__name__}{': ' if text else ''}{text}" if len(text.split()) < 3 else text
 
 
 @contextlib.contextmanager

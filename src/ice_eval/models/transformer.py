@@ -81,6 +81,13 @@ class HFModel(Model):
         for module in self._in_training:
             module.training = True
 
+    def try_out(self) -> None:
+        """Tokenize a text and score it, unless weights are not read: some faults of files show only then."""
+        tokens = self.codec.tokenize("a film")
+        reads = not (self.model.device.type == "meta" or devices.is_offloaded(self.model))
+        if reads and len(tokens.ids):
+            self._plain_scores(Inputs.one(tokens.ids, tokens.segments), Labels(("0",), ((0,),)))
+
     @property
     def n_oom_retries(self) -> int:
         return self._retries.count
@@ -159,6 +166,10 @@ class HFModel(Model):
     @abstractmethod
     def _label_scores(self, batch: Inputs, labels: Labels, prefix: int) -> tuple[torch.Tensor, int]:
         """Return log-scores of the labels up to a constant per row, in float32, and the number of tokens they cost."""
+
+    @abstractmethod
+    def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
+        """Score one row at a time in the usual way of transformers."""
 
     def _fault(self, plain: LogScores, batch: Inputs, labels: Labels, prefix: int = 0) -> str | None:
         """Return None if scores agree with `plain` ones; else the error, or "" where they only differ."""

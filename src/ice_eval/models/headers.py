@@ -1,0 +1,209 @@
+"""Checks of the sizes that model files state: a few bytes may ask a library for more memory than there is.
+
+Libraries check the rest of a file themselves, and `pretrained` translates their errors.
+"""
+
+import contextlib
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import safetensors
+import torch
+from torch.nn.modules import module as torch_module
+from transformers.utils.hub import cached_file
+
+from ice_eval.files import read_json
+
+_MOST_REPEATED = 2**20
+"""Largest number of layers, labels, experts and such in a configuration."""
+_REPEATED = re.compile(r"(num|n)_(?!positions|ctx|param)|.*(layers|blocks|experts)$", re.IGNORECASE)
+"""Names of such numbers: libraries fill lists of this length before they look at any weight."""
+_VALUES_PER_BYTE, _SPARE_VALUES = 8, 2**28
+"""Most values of a model for a byte of its weights, and beside them, for buffers that are computed."""
+_MODULES_PER_TENSOR, _SPARE_MODULES = 20, 5_000
+_MOST_MODULES, _MOST_VALUES = 30_000, 2**43
+"""Limits of a model whose weights are not read."""
+_MOST_ITEMS = 2**23
+"""Most keys, tensors and values of arrays in the header of a GGUF file; vocabularies have a million."""
+
+
+class HeaderError(ValueError):
+    """A file of a model states what cannot be."""
+
+
+class Stored(NamedTuple):
+    """The tensors in the files of a model."""
+
+    tensors: int
+    size: int
+    """In bytes."""
+
+
+def check_config(content: object, where: str = "config.json") -> None:
+    """Raise HeaderError for a configuration that asks for lists without end."""
+    for name, value in content.items() if isinstance(content, dict) else ():
+        if isinstance(value, int) and value > _MOST_REPEATED and _REPEATED.match(name):
+            raise HeaderError(f"{where}: {name}: at most {_MOST_REPEATED:,} are expected, got {_short(value)}")
+        if isinstance(value, int) and value < 0 and name.endswith(("layer", "layers", "head", "heads")):
+            raise HeaderError(f"{where}: {name}: a number from 0 on is expected, got {value}")
+        check_config(value, where)
+
+
+def _short(number: int) -> str:
+    return f"{number:,}" if number < 10**15 else f"10^{len(str(number)) - 1}"
+
+
+def stored_tensors(path: str, config: Any, *, revision: str) -> Stored | None:
+    """Return what the weights of a model hold by their headers, without reading them; None if there are none.
+
+    `path` is a folder or a name on the hub, from which the files are fetched.
+
+    Raises:
+        HeaderError: A file is damaged, or an index names files that are no weights in safetensors.
+    """
+
+    def found(name: str) -> Path | None:
+        lenient = {f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries")}
+        file = cached_file(path, name, revision=revision, **lenient)
+        return None if file is None else Path(file)
+
+    named = getattr(config, "transformers_weights", None)
+    names = ["model.safetensors", "model.safetensors.index.json"] if named is None else [str(named)]
+    first = next(filter(None, map(found, names)), None)
+    if first is None:
+        return None
+    files = [first] if first.suffix == ".safetensors" else [found(name) for name in _shards(first)]
+    several = [_in_safetensors(file) for file in files if file is not None]
+    return Stored(sum(each.tensors for each in several), sum(each.size for each in several))
+
+
+def _shards(index: Path) -> list[str]:
+    """Return the names of the files that an index lists."""
+    content = read_json(index)
+    listed = content.get("weight_map")
+    if not isinstance(listed, dict) or not listed or not isinstance(content.get("metadata", {}), dict):
+        raise HeaderError(f"{index.name}: weight_map: an object from tensors to files is expected")
+    names = list(dict.fromkeys(map(str, listed.values())))
+    for name in names:
+        if Path(name).name != name or "\\" in name or not name.endswith(".safetensors"):
+            raise HeaderError(f"{index.name}: weight_map: {name!r} is no .safetensors file of this folder")
+    return names
+
+
+def _in_safetensors(file: Path) -> Stored:
+    try:
+        with safetensors.safe_open(file, framework="numpy") as opened:
+            return Stored(len(opened.keys()), file.stat().st_size)
+    except safetensors.SafetensorError as exc:
+        raise HeaderError(f"{file.name} is damaged: {exc}") from exc
+
+
+@contextlib.contextmanager
+def bounded(stored: Stored | None) -> Iterator[None]:
+    """Raise HeaderError as soon as a model that is built here outgrows its weights; build it without memory (meta)."""
+    n_modules = n_values = 0
+    most_modules, most_values, held = _MOST_MODULES, _MOST_VALUES, "any model"
+    if stored is not None:
+        most_modules = _MODULES_PER_TENSOR * stored.tensors + _SPARE_MODULES
+        most_values = _VALUES_PER_BYTE * stored.size + _SPARE_VALUES
+        held = f"its weights ({stored.tensors:,} tensors, {stored.size:,} bytes)"
+
+    def count(modules: int, values: int) -> None:
+        nonlocal n_modules, n_values
+        n_modules, n_values = n_modules + modules, n_values + values
+        if n_modules > most_modules or n_values > most_values:
+            much = f"{_short(n_values)} values" if n_values > most_values else f"{n_modules:,} modules and more"
+            raise HeaderError(f"config.json describes a model of {much}, too many for {held}")
+
+    def values(_module: Any, _name: str, tensor: torch.Tensor | None) -> None:
+        count(0, 0 if tensor is None else tensor.numel())
+
+    with contextlib.ExitStack() as hooks:
+        for handle in (
+            torch_module.register_module_module_registration_hook(lambda *_: count(1, 0)),
+            torch_module.register_module_parameter_registration_hook(values),
+            torch_module.register_module_buffer_registration_hook(values),
+        ):
+            hooks.callback(handle.remove)
+        yield
+
+
+_SCALARS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+_STRING, _ARRAY = 8, 9
+"""Types of values in GGUF, those of fixed size with their bytes."""
+
+
+def check_gguf(path: Path) -> Stored:
+    """Return what a GGUF file holds by its header, or raise HeaderError if it counts more than the file has."""
+    with path.open("rb") as stream:
+        return _Gguf(stream, path.stat().st_size).header()
+
+
+class _Gguf:
+    """A cursor in the header of a GGUF file."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream, self._size, self._n_items, self._order = stream, size, 0, "<"
+
+    def header(self) -> Stored:
+        version = struct.unpack("<I", self._read(8)[4:])[0]
+        if version & 0xFFFF == 0:
+            self._order, version = ">", version >> 24
+        if version not in (2, 3):
+            raise HeaderError(f"its version is {version}; 2 or 3 is expected")
+        n_tensors, n_keys = self._number("Q"), self._number("Q")
+        self._take(n_keys, "keys", least=13)
+        for _ in range(n_keys):
+            self._skip(self._number("Q"))
+            self._value(self._number("I"), depth=0)
+        self._take(n_tensors, "tensors", least=24)
+        for _ in range(n_tensors):
+            self._skip(self._number("Q"))
+            n_values, n_axes = 1, self._number("I")
+            self._take(n_axes, "axes of a tensor", least=8)
+            for _ in range(n_axes):
+                n_values *= self._number("Q")
+            if n_values > _VALUES_PER_BYTE * self._size:
+                raise HeaderError(f"a tensor has {_short(n_values)} values, and the file {self._size:,} bytes")
+            self._skip(4 + 8)
+        return Stored(n_tensors, self._size)
+
+    def _value(self, kind: int, *, depth: int) -> None:
+        if kind in _SCALARS:
+            self._skip(_SCALARS[kind])
+        elif kind == _STRING:
+            self._skip(self._number("Q"))
+        elif kind == _ARRAY and depth < 4:
+            own, count = self._number("I"), self._number("Q")
+            self._take(count, "values of an array", least=_SCALARS.get(own, 8))
+            if own in _SCALARS:
+                self._skip(count * _SCALARS[own])
+            else:
+                for _ in range(count):
+                    self._value(own, depth=depth + 1)
+        else:
+            raise HeaderError(f"a value has the unknown type {kind}")
+
+    def _take(self, count: int, of_what: str, *, least: int) -> None:
+        """Count the items that follow, of `least` bytes each."""
+        self._n_items += count
+        if count * least > self._size - self._stream.tell() or self._n_items > _MOST_ITEMS:
+            raise HeaderError(f"its header counts {_short(count)} {of_what}, more than the file holds")
+
+    def _number(self, kind: str) -> int:
+        found: int = struct.unpack(self._order + kind, self._read(struct.calcsize(kind)))[0]
+        return found
+
+    def _skip(self, size: int) -> None:
+        if size > self._size - self._stream.tell():
+            raise HeaderError(f"it ends before its header does, after {self._size:,} bytes")
+        self._stream.seek(size, 1)
+
+    def _read(self, size: int) -> bytes:
+        content = self._stream.read(size)
+        if len(content) < size:
+            raise HeaderError(f"it ends before its header does, after {self._size:,} bytes")
+        return content
