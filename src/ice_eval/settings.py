@@ -49,6 +49,8 @@ REQUIRED: Any = ...
 """Default of a required setting."""
 DEFAULT_M, SEQUENTIAL_M = 50, 499
 """Default number of random sets, and the smallest limit of a sequential test: p-values down to 0.002."""
+LARGEST = 2**63 - 1
+"""Largest whole number of a setting: arrays hold no larger ones."""
 _KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tuple: "names"}
 _ALL: tuple[SubjectName, ...] = get_args(SubjectName)
 _TEXTS: tuple[SubjectName, ...] = ("text", "context")
@@ -511,6 +513,16 @@ def run_config(
     return config
 
 
+def check_stored(config: RunFields) -> None:
+    """Raise ConfigError unless a stored configuration has values that a run can have."""
+    for each in RUN:
+        value = getattr(config, each.name)
+        if each.kind in _NORMAL and value is not None:
+            _NORMAL[each.kind](each.name, value)
+        if each.kind in ("names", "shares") and not value and each.name != "attributions":
+            raise ConfigError(f"{each.name} is empty; at least one is needed.")
+
+
 def _several(name: str, value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(value)
 
@@ -538,14 +550,19 @@ def _count(name: str, value: Any) -> int:
         raise ConfigError(f"{name} = {value!r}: a whole number is expected.") from exc
     if found < 1 and name != "seed":
         raise ConfigError(f"{name} = {found}: at least 1 is needed.")
+    if abs(found) > LARGEST:
+        raise ConfigError(f"{name} = {found}: at most {LARGEST:,} is possible.")
     return found
 
 
 def _number(name: str, value: Any) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError) as exc:
+        found = float(value)
+    except (TypeError, ValueError, OverflowError) as exc:
         raise ConfigError(f"{name} = {value!r}: a number is expected.") from exc
+    if not math.isfinite(found):
+        raise ConfigError(f"{name} = {value}: a finite number is expected.")
+    return found
 
 
 _NORMAL: Mapping[Kind, Any] = {"names": _several, "shares": _shares, "count": _count, "number": _number}

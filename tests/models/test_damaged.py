@@ -121,7 +121,10 @@ CONFIGS = {
     "10^12 layers": ({"n_layer": 10**12}, r"config\.json: n_layer: at most 1,048,576 are expected, got 1,000,000,000,"),
     "10^6 layers": ({"n_layer": 10**6}, r"describes a model of [\d,]+ modules and more, too many for its weights"),
     "10^12 labels": ({"num_labels": 10**12}, "config.json: num_labels: at most"),
-    "10^12 parameters": ({"vocab_size": 10**10}, r"describes a model of 3.* values, too many for its weights \(\d+ tens"),
+    "10^12 parameters": (
+        {"vocab_size": 10**10},
+        r"describes a model of 3.* values, too many for its weights \(\d+ tens",
+    ),
     "10^12 positions": ({"n_positions": 10**9}, "describes a model of .* values, too many for its weights"),
     "sizes that overflow": ({"n_embd": 2**63}, "could not be loaded: "),
 }
@@ -168,7 +171,9 @@ def test_the_tokenizer_of_another_model_is_refused(refused, parts):
     content = json.loads(parts["tokenizer"])
     content["model"]["vocab"] |= {f"more{n}": 500 + n for n in range(1000)}
     message = refused(tokenizer=json.dumps(content).encode())
-    assert_says(message, r"has 1,500 tokens, and the model has embeddings for 508: it is the tokenizer of another model")
+    assert_says(
+        message, r"has 1,500 tokens, and the model has embeddings for 508: it is the tokenizer of another model"
+    )
 
 
 @pytest.mark.parametrize("family", ["gpt2", "bert"])
@@ -247,17 +252,16 @@ def sound_gguf(tmp_path_factory):
     return path.read_bytes()
 
 
+def with_layers(raw, count):
+    one, many = (b"llama.block_count" + struct.pack("<II", 4, each) for each in (1, count))
+    return raw.replace(one, many)
+
+
 CHANGES = {
     "cut in the tensors": (lambda raw: raw[:-4000], "could not be loaded: "),
     "cut in the header": (lambda raw: raw[:700], "it ends before its header does|more than the file holds"),
-    "10^8 layers": (
-        lambda raw: raw.replace(b"llama.block_count" + struct.pack("<II", 4, 1), b"llama.block_count\x04\0\0\0" + b"\xff\xff\xff\x06"),
-        "num_hidden_layers: at most 1,048,576 are expected",
-    ),
-    "10^5 layers": (
-        lambda raw: raw.replace(b"llama.block_count" + struct.pack("<II", 4, 1), b"llama.block_count" + struct.pack("<II", 4, 10**5)),
-        "describes a model of .* too many for its weights",
-    ),
+    "10^8 layers": (lambda raw: with_layers(raw, 10**8), "num_hidden_layers: at most 1,048,576 are expected"),
+    "10^5 layers": (lambda raw: with_layers(raw, 10**5), "describes a model of .* too many for its weights"),
     "a lost tensor": (lambda raw: raw.replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"), "lack 1 parts"),
 }
 

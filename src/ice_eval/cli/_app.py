@@ -1,5 +1,7 @@
 """Assembly of the commands. Heavy packages are imported when a command runs, so `ice --help` is fast."""
 
+import errno
+import functools
 import inspect
 import io
 import os
@@ -7,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +18,7 @@ from typer import Option
 from ice_eval import __version__
 from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, reproduce, run, selftest, show, view
 from ice_eval.cli._output import print_text
+from ice_eval.cli.report import run_folders
 from ice_eval.errors import ConfigError, IceError
 
 app = typer.Typer(
@@ -44,7 +48,30 @@ def _root(
 def _command(function: Callable[..., None], name: str, panel: str) -> None:
     """Add a command whose help wraps at the width of the terminal, not where its docstring does."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    app.command(name, help="\n\n".join(" ".join(each.split()) for each in paragraphs), rich_help_panel=panel)(function)
+    told = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    app.command(name, help=told, rich_help_panel=panel)(_explained(function) if panel == _READ else function)
+
+
+def _explained(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that reads runs; where it fails on files that contradict each other, it says so."""
+
+    @functools.wraps(function)
+    def command(**given: object) -> None:
+        try:
+            function(**given)
+        except (IceError, OSError, typer.Exit):
+            raise
+        except Exception as exc:
+            from ice_eval.results.summary import contradiction
+
+            named = [each for value in given.values() for each in (value if isinstance(value, list) else [value])]
+            for path in (each for each in named if isinstance(each, Path) and each.is_dir()):
+                for folder in run_folders([path]):
+                    if (problem := contradiction(folder)) is not None:
+                        raise ConfigError(problem) from exc
+            raise  # the files are sound: it is a bug
+
+    return command
 
 
 _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know the method"
@@ -67,6 +94,10 @@ _command(listing.listing, "list", _KNOW)
 _command(selftest.selftest, "selftest", _KNOW)
 _command(paper.paper, "paper", _KNOW)
 _command(reproduce.reproduce, "reproduce", _RUN)
+
+
+_BLOCKED = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY}
+"""Errors of a path that something else occupies, which trying again cannot help."""
 
 
 def main() -> None:
@@ -96,7 +127,9 @@ def main() -> None:
         if exc.errno is None:  # raised by a library, not by the system
             raise
         where = "" if exc.filename is None else f"{exc.filename}: "
-        _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
+        blocked = exc.errno in _BLOCKED
+        advice = ". Move it away or rename it" if blocked else "; the same command again continues"
+        _fail(f"{where}{exc.strerror}{advice}.", code=2 if blocked else 1)
     except SystemExit:
         if interrupts:  # libraries that wait for other processes may end with an exit of their own
             sys.exit(128 + interrupts[0])

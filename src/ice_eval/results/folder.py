@@ -23,6 +23,7 @@ from ice_eval.results.json_files import read_record, write_record
 from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
 from ice_eval.results.outcomes import OUTCOMES, Outcomes, outcome_lines, outcome_table
 from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, Summary
+from ice_eval.settings import check_stored
 
 CHECKSUMS = "parts.sha256"
 OUTCOME_FILE = "examples.parquet"
@@ -151,12 +152,20 @@ class RunFolder:
             raise ConfigError(f"the folder {self.path} cannot be made: {exc.strerror}; choose another --out.") from exc
         with exclusive(self.path):
             for draft in self.path.rglob(f"{DRAFT}*"):
-                draft.unlink(missing_ok=True)
+                if not draft.is_dir():  # a folder of that name is somebody else's
+                    draft.unlink(missing_ok=True)
             self._checksums.adopt([_name(path) for path in self._written() if path.exists()])
             yield
 
     def manifest(self) -> Manifest:
-        return read_record(self.path / "manifest.json", Manifest)
+        """Return the manifest, or raise ConfigError if it is damaged."""
+        path = self.path / "manifest.json"
+        found = read_record(path, Manifest)
+        try:
+            check_stored(found.config)
+        except ConfigError as exc:
+            raise ConfigError(f"{path} is damaged: config: {exc}") from exc
+        return found
 
     def write_manifest(self, manifest: Manifest) -> None:
         write_record(self.path / "manifest.json", manifest)
@@ -204,11 +213,13 @@ class RunFolder:
 
     def inputs(self, index: int) -> list[InputRow]:
         """Return the examples of a part with all their attributions."""
-        return input_rows([self._table(path) for path in self._files("inputs", index)])
+        with self._decoding("inputs", index):
+            return input_rows([self._table(path) for path in self._files("inputs", index)])
 
     def columns(self, index: int) -> Examples:
         """Return the examples of a part as columns."""
-        return Examples.read([self._table(path) for path in self._files("inputs", index)])
+        with self._decoding("inputs", index):
+            return Examples.read([self._table(path) for path in self._files("inputs", index)])
 
     def ledger(
         self, index: int, names: Names, *, kept: bool = True, inputs: bool = False, kinds: Sequence[Kind] | None = None
@@ -219,7 +230,8 @@ class RunFolder:
         """
         columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
         for path in self._files("ledger", index):
-            ledger = Ledger.read(self._table(path, columns), names)
+            with self._decoding("ledger", index):
+                ledger = Ledger.read(self._table(path, columns), names)
             names = ledger.names
             found.append(ledger if kinds is None else ledger.take(np.flatnonzero(np.isin(ledger.head["kind"], kinds))))
         return found[0] if len(found) == 1 else Ledger.join(found, names)
@@ -231,9 +243,9 @@ class RunFolder:
             try:
                 with self._reading(path) as content:
                     metadata = pq.read_schema(content).metadata or {}
-                if _COST not in metadata:
-                    raise _damaged(path, "it does not say what it cost")
-                found.append(json.loads(metadata[_COST]))
+                    if _COST not in metadata:
+                        raise _damaged(path, "it does not say what it cost")
+                    found.append(dict(json.loads(metadata[_COST])))
             except DamagedPartError:
                 if not sound_only:
                     raise
@@ -297,11 +309,19 @@ class RunFolder:
         known = LEDGER if path.parent.name == "ledger" else INPUTS
         with self._reading(path) as content:
             table = pq.ParquetFile(content).read(columns=columns, use_threads=False)
-            missing = [name for name in columns or known.names if name not in table.column_names]
-            if missing:
-                raise _damaged(path, f"it has no column {missing[0]}")
+            for name in columns or known.names:
+                if (count := table.column_names.count(name)) != 1:
+                    raise _damaged(path, f"it has {'several columns' if count else 'no column'} {name}")
             own = pa.schema([known.field(name) for name in table.column_names])
             return table if table.schema.equals(own) else table.cast(own)
+
+    @contextlib.contextmanager
+    def _decoding(self, kind: str, index: int) -> Iterator[None]:
+        """Turn errors of values that cannot be into DamagedPartError."""
+        try:
+            yield
+        except (pa.ArrowException, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as exc:
+            raise _damaged(self._file(kind, index, 0), f"its columns hold wrong values ({exc})") from exc
 
     @contextlib.contextmanager
     def _reading(self, path: Path) -> Iterator[pa.BufferReader]:
@@ -313,10 +333,10 @@ class RunFolder:
             yield pa.BufferReader(content)
         except FileNotFoundError as exc:
             raise _damaged(path, "it is missing") from exc
-        except pa.ArrowException as exc:
-            raise _damaged(path, str(exc)) from exc
         except OSError as exc:
             raise _damaged(path, exc.strerror or str(exc)) from exc
+        except (pa.ArrowException, KeyError, TypeError, ValueError) as exc:  # columns of other types and values
+            raise _damaged(path, str(exc).partition("\n")[0]) from exc
 
 
 def _layout(schema: pa.Schema) -> dict[str, Any]:

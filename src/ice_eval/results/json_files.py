@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import math
+import sys
 import types
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,14 @@ SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
 }
 """Name of a published JSON Schema -> its record and title."""
 
-_TYPES = {int: "a whole number", str: "a text", bool: "true or false", dict: "an object", list: "a list"}
+_TYPES = {
+    int: "a whole number",
+    str: "a text",
+    bool: "true or false",
+    dict: "an object",
+    list: "a list",
+}
+_MOST = 2**63 - 1
 _FAILED = (
     "example_id", "attribution", "operator", "direction", "k", "null", "n_units", "target", "gold", "error",
 )  # fmt: skip
@@ -91,7 +99,7 @@ def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 def _decoded(value: Any, kind: Any, name: str) -> Any:
     """Return a JSON value as a type of the records, or raise `_WrongField`; `name` is the path of the field."""
     if type(value) is kind and (
-        kind in (str, int, bool) or (kind is float and math.isfinite(value))
+        kind in (str, bool) or (kind is int and abs(value) <= _MOST) or (kind is float and math.isfinite(value))
     ):  # by far the most
         return value
     origin, arguments = _parts(kind)
@@ -111,7 +119,7 @@ def _decoded(value: Any, kind: Any, name: str) -> Any:
     if origin is tuple or (isinstance(kind, type) and issubclass(kind, tuple)):
         return _tuple(_of_type(value, list, name), kind, arguments, name)
     if kind is float:
-        if type(value) not in (int, float) or not math.isfinite(value):
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
             raise _WrongField(f"{name} is {value!r} (a finite number is expected)")
         return float(value)
     return _of_type(value, kind, name)
@@ -172,6 +180,8 @@ def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) 
 def _of_type(value: Any, kind: type, name: str) -> Any:
     if type(value) is not kind:
         raise _WrongField(f"{name or 'it'} is {value!r} ({_TYPES[kind]} is expected)")
+    if kind is int:  # smaller ones have been returned already
+        raise _WrongField(f"{name} is a number of more than 64 bits")
     return value
 
 

@@ -150,7 +150,14 @@ class Ledger:
             names = names._replace(**{f"{name}s": known}) if f"{name}s" in names._fields else names
         for name in _NUMBERS:
             head[name] = table.column(name).fill_null(NOT_SET).to_numpy()
-        scores, _ = _flat(table.column("scores"))
+        scores, ends = _flat(table.column("scores"))
+        widths = np.diff(ends)
+        if widths.size and not (widths[0] > 0 and (widths == widths[0]).all()):
+            raise ValueError("the rows of `scores` differ in length, or are empty")
+        if (head["kind"] >= len(_KIND_NAMES)).any() or (head["direction"] >= len(DIRECTIONS)).any():
+            raise ValueError("an unknown kind of row or direction")
+        if (head["example"] < 0).any() or (head["kind"] < 0).any():
+            raise ValueError("a row without an example or a kind")
         found: dict[str, Any] = {}
         if "kept" in table.column_names:
             kept, offsets = _flat(table.column("kept"))
@@ -158,6 +165,8 @@ class Ledger:
         if "input_ids" in table.column_names:
             ids, offsets = _flat(table.column("input_ids"))
             pairs, _ = _flat(table.column("segment_ids"))
+            if len(pairs) not in (0, len(ids)):
+                raise ValueError("`segment_ids` and `input_ids` differ in length")
             segments = pairs.astype(np.int64) if len(pairs) else np.zeros(len(ids), dtype=np.int64)
             found["inputs"] = Inputs(ids.astype(np.int64), segments, offsets.astype(np.int64))
         if "text" in table.column_names:

@@ -2,11 +2,14 @@
 
 import itertools
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ice_eval import stats
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, IceError
 from ice_eval.operators import is_removal, pose_of
 from ice_eval.protocols import PROTOCOLS, protocol_of
 from ice_eval.records import Kind
@@ -27,7 +30,7 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.json_files import write_record
 from ice_eval.results.ledger import WEAK_SIGNAL, Ledger, Names
 from ice_eval.results.outcomes import ALL, TIE_FLAG, GrowingOutcomes, Outcomes, groups_of
-from ice_eval.results.records import Configuration, CutTexts, Measures, RunSettings, Summary, SummaryLine
+from ice_eval.results.records import Configuration, CutTexts, Manifest, Measures, RunSettings, Summary, SummaryLine
 from ice_eval.seeding import rng_for
 
 ALPHA = 0.10
@@ -76,6 +79,43 @@ def _cut_texts(folder: RunFolder) -> CutTexts | None:
     parts = [folder.columns(part) for part in folder.parts()]
     n_cut, n_units = (np.concatenate([getattr(part, name) for part in parts]) for name in ("n_cut", "n_units"))
     return CutTexts.of(n_cut[n_units > 0], n_units[n_units > 0])
+
+
+def contradiction(folder: RunFolder) -> str | None:
+    """Return what is wrong with a finished run by computing it again from its parts; None if all files agree."""
+    with tempfile.TemporaryDirectory() as name:
+        copied = RunFolder(Path(name))
+        try:
+            for path in folder.path.iterdir():
+                if path.is_dir() and not path.name.startswith("."):
+                    (copied.path / path.name).symlink_to(path.resolve())
+                elif path.is_file() and path.name != ".lock":
+                    shutil.copyfile(path, copied.path / path.name)
+            stored, lines = folder.summary(), list(folder.examples())
+            if (lost := _lost(folder.manifest())) is not None:
+                return f"{folder.path / 'manifest.json'} is damaged: it has no {lost}."
+            if rescore(copied) != stored or list(copied.examples()) != lines:
+                return (
+                    f"summary.json or examples.parquet of {folder.path} do not follow from its other files. "
+                    f"`ice rescore {folder.path}` writes them again."
+                )
+        except IceError as exc:
+            return str(exc)
+        except Exception as exc:  # every way in which numbers cannot be computed
+            return (
+                f"manifest, inputs and ledger of {folder.path} contradict each other ({type(exc).__name__}: {exc}). "
+                "The command that made this run makes it again, with another --out."
+            )
+    return None
+
+
+def _lost(manifest: Manifest) -> str | None:
+    """Return a part of the manifest that every finished run has and this one lacks."""
+    lost = [f"identity.{name}" for name in ("data", "dtype", "weights") if name not in manifest.identity]
+    methods = {name: each.get("method") for name, each in manifest.attributions.items()}
+    lost = [*([] if manifest.chains is not None else lost), *([] if manifest.labels else ["labels"])]
+    lost += [f"attributions.{name}.method" for name in manifest.config.attributions if name not in methods]
+    return next(iter([*lost, *(f"attributions.{name}.method" for name, each in methods.items() if not each)]), None)
 
 
 def outcomes_by_configuration(
