@@ -68,6 +68,8 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.chmod(0o644)  # mkstemp makes files that only their owner can read
+            if path.is_dir():
+                raise ConfigError(f"{path}: a folder is in the place of this file. Move it away or rename it.")
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)

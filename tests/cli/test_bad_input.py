@@ -23,6 +23,10 @@ BAD_OPTIONS = {
     "m of 0": (["--m", "0"], "m = 0: at least 1 is needed"),
     "n of 0": (["--n", "0"], "n = 0: at least 1 is needed"),
     "negative n": (["--n", "-5"], "n = -5: at least 1 is needed"),
+    "n of 10^30": (["--n", str(10**30)], f"n = {10**30}: at most 9,223,372,036,854,775,807 is possible"),
+    "m beyond 64 bits": (["--m", str(2**63)], f"m = {2**63}: at most 9,223,372,036,854,775,807 is possible"),
+    "a seed beyond 64 bits": (["--seed", str(-(10**30))], f"seed = {-(10**30)}: at most 9,223"),
+    "min-confidence of nan": (["--min-confidence", "nan"], "min_confidence = nan: a finite number is expected"),
     "no fill": (["--n-fills", "0"], "n_fills = 0: at least 1 is needed"),
     "unknown target": (["--target", "golden"], "target 'golden'; did you mean 'gold'? Expected: predicted, gold"),
     "unknown fills": (["--fills", "mine"], "fills 'mine'. Expected: shared, own"),
@@ -170,6 +174,35 @@ def test_commands_on_an_unfinished_run_exit_2(ice, finished, command):
     done = ice(command[0], finished, *command[1:])
     assert_refused(done)
     assert "unfinished run" in done.err or "no example" in done.err
+
+
+def test_a_folder_named_like_a_draft_stops_nothing(ice, finished):
+    (finished / "ledger" / ".draft-mine").mkdir()
+    assert ice("rescore", finished).code == 0
+    assert (finished / "ledger" / ".draft-mine").is_dir()
+
+
+@pytest.mark.parametrize("name", ["summary.json", "examples.parquet"])
+def test_a_folder_in_place_of_a_result_is_named_with_advice_that_helps(ice, finished, name):
+    (finished / name).unlink()
+    (finished / name).mkdir()
+    assert_refused(
+        ice("rescore", finished), f"{name}: a folder is in the place of this file. Move it away or rename it."
+    )
+
+
+def test_results_that_do_not_follow_from_the_ledger_are_named(ice, finished):
+    content = json.loads((finished / "manifest.json").read_text())
+    content["config"]["attributions"] = ["random"]
+    (finished / "manifest.json").write_text(json.dumps(content))
+    done = ice("report", finished, "--html", "page.html")
+    assert_refused(done, "do not follow from its other files. `ice rescore", "writes them again")
+
+
+def test_a_bug_keeps_its_traceback(ice, finished, monkeypatch):
+    monkeypatch.setattr("ice_eval.report.data_of", lambda *_: {}["no such key"])
+    with pytest.raises(KeyError, match="no such key"):
+        ice("report", finished, "--format", "csv")
 
 
 def test_a_damaged_manifest_exits_2(ice, finished):

@@ -1,6 +1,5 @@
 """Assembly of the commands. Heavy packages are imported when a command runs, so `ice --help` is fast."""
 
-import errno
 import functools
 import inspect
 import io
@@ -96,10 +95,6 @@ _command(paper.paper, "paper", _KNOW)
 _command(reproduce.reproduce, "reproduce", _RUN)
 
 
-_BLOCKED = {errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY}
-"""Errors of a path that something else occupies, which trying again cannot help."""
-
-
 def main() -> None:
     """Run the command line: exit 0 when done, 1 when a run failed, 2 for bad input."""
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -127,9 +122,7 @@ def main() -> None:
         if exc.errno is None:  # raised by a library, not by the system
             raise
         where = "" if exc.filename is None else f"{exc.filename}: "
-        blocked = exc.errno in _BLOCKED
-        advice = ". Move it away or rename it" if blocked else "; the same command again continues"
-        _fail(f"{where}{exc.strerror}{advice}.", code=2 if blocked else 1)
+        _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
     except SystemExit:
         if interrupts:  # libraries that wait for other processes may end with an exit of their own
             sys.exit(128 + interrupts[0])
