@@ -7,7 +7,7 @@
     │   ├── CapabilityError the model cannot provide what an attribution or an operator needs
     │   ├── MissingExtraError   an optional package is not installed
     │   └── RefusedError    a server does not accept a request
-    ├── ModelError          the model itself failed: it could not be loaded or did not answer
+    ├── ModelError          the model itself failed: it could not be read from the disk or did not answer
     │   └── OutOfMemoryError    a batch did not fit on the device
     ├── StorageError        the disk is full or failing; existing files are whole, and the same command continues
     └── BudgetError         a limit on requests or cost is reached; a higher one continues
@@ -62,7 +62,7 @@ class RefusedError(ConfigError):
 
 
 class ModelError(IceError):
-    """A model could not be loaded, or failed while answering."""
+    """A model could not be read from the disk, or failed while answering; one whose files are damaged is a ConfigError."""
 
 
 class OutOfMemoryError(ModelError):

@@ -420,7 +420,7 @@ class Model(ABC):
 
 ModelFactory = Callable[[LoadSettings], Model]
 _NEED_TORCH = frozenset(
-    {"causal", "classifier", "codec", "devices", "generate", "gradients", "packed", "pretrained", "transformer"}
+    "causal classifier codec devices generate gradients headers packed pretrained transformer".split()
 )
 """Modules that register no model, and would load torch when models are listed."""
 models: Registry[ModelFactory] = Registry("model", "ice_eval.models", skip=_NEED_TORCH)

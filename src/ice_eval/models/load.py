@@ -145,9 +145,9 @@ def load_model(
     """Load a model; `LoadSettings` describes the keywords.
 
     Raises:
-        ConfigError: There is no such model, or it is of a kind that cannot be read.
+        ConfigError: There is no such model, its files are damaged, or it is of a kind that cannot be read.
         MissingExtraError: Its weights need a library that is not installed.
-        ModelError: It exists but failed to load.
+        ModelError: The system failed while it was read, or memory ran out.
     """
     settings = LoadSettings(device=device, dtype=dtype, device_map=device_map, max_memory=max_memory, load_in=load_in)
     if isinstance(ref, Served):
