@@ -62,7 +62,7 @@ class RefusedError(ConfigError):
 
 
 class ModelError(IceError):
-    """A model could not be read from the disk, or failed while answering; one whose files are damaged is a ConfigError."""
+    """A model could not be read from the disk, or failed while answering; damaged files are a `ConfigError`."""
 
 
 class OutOfMemoryError(ModelError):
