@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import transformers
 from tests.damaged_models import (
     FILES,
     as_safetensors,
@@ -318,3 +319,12 @@ def test_bombs_take_little_memory_and_time(tiny_folder, parts, tmp_path):
     *messages, more = done.stdout.splitlines()
     assert done.returncode == 0 and len(messages) == len(refs), done.stderr
     assert int(more) < 700_000  # kilobytes
+
+
+def test_a_model_in_several_files_is_loaded(tiny_folder, tmp_path):
+    model = transformers.AutoModelForCausalLM.from_pretrained(tiny_folder("llama"))
+    folder = copy_of(tiny_folder("llama"), tmp_path / "model", weights=None)
+    model.save_pretrained(folder, max_shard_size="60KB")
+    assert len(list(folder.glob("*.safetensors"))) > 2
+    whole, several = (load_model(str(each), device="cpu") for each in (tiny_folder("llama"), folder))
+    assert several.fingerprint == whole.fingerprint
