@@ -47,8 +47,8 @@ def _root(
 def _command(function: Callable[..., None], name: str, panel: str) -> None:
     """Add a command whose help wraps at the width of the terminal, not where its docstring does."""
     paragraphs = inspect.cleandoc(function.__doc__ or "").split("\n\n")
-    told = "\n\n".join(" ".join(each.split()) for each in paragraphs)
-    app.command(name, help=told, rich_help_panel=panel)(_explained(function) if panel == _READ else function)
+    text = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    app.command(name, help=text, rich_help_panel=panel)(_explained(function) if panel == _READ else function)
 
 
 def _explained(function: Callable[..., None]) -> Callable[..., None]:

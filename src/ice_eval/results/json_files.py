@@ -22,13 +22,7 @@ SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
 }
 """Name of a published JSON Schema -> its record and title."""
 
-_TYPES = {
-    int: "a whole number",
-    str: "a text",
-    bool: "true or false",
-    dict: "an object",
-    list: "a list",
-}
+_TYPES = {int: "a whole number", str: "a text", bool: "true or false", dict: "an object", list: "a list"}
 _MOST = 2**63 - 1
 _FAILED = (
     "example_id", "attribution", "operator", "direction", "k", "null", "n_units", "target", "gold", "error",
