@@ -15,7 +15,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import audit, bench, f_fidelity, listing, paper, prepare, report, reproduce, run, selftest, show, view
+from ice_eval.cli import audit, bench, method, prepare, report, reproduce, run, show
 from ice_eval.cli._output import print_text
 from ice_eval.cli.report import run_folders
 from ice_eval.errors import ConfigError, IceError
@@ -77,11 +77,11 @@ _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know 
 _command(run.demo, "demo", _RUN)
 _command(run.run, "run", _RUN)
 _command(bench.bench, "bench", _RUN)
-_command(f_fidelity.f_fidelity, "f-fidelity", _RUN)
+_command(audit.f_fidelity, "f-fidelity", _RUN)
 _command(report.report, "report", _READ)
 _command(show.show, "show", _READ)
 _command(report.compare, "compare", _READ)
-_command(view.view, "view", _READ)
+_command(show.view, "view", _READ)
 _command(report.measures, "measures", _READ)
 _command(audit.audit_infill, "audit-infill", _READ)
 _command(report.rescore, "rescore", _READ)
@@ -89,9 +89,9 @@ app.add_typer(prepare.app, name="task", rich_help_panel=_PREPARE)
 _command(run.plan, "plan", _PREPARE)
 _command(prepare.validate, "validate", _PREPARE)
 _command(prepare.translate, "translate", _PREPARE)
-_command(listing.listing, "list", _KNOW)
-_command(selftest.selftest, "selftest", _KNOW)
-_command(paper.paper, "paper", _KNOW)
+_command(method.listing, "list", _KNOW)
+_command(method.selftest, "selftest", _KNOW)
+_command(method.paper, "paper", _KNOW)
 _command(reproduce.reproduce, "reproduce", _RUN)
 
 
