@@ -3,7 +3,7 @@
 import pytest
 
 import ice_eval
-from ice_eval.analysis.measures.plausibility import RATIONALES, RELATION, VECTORS, PlausibilityMeasure
+from ice_eval.analysis.measures.explanations import RATIONALES, RELATION, VECTORS, PlausibilityMeasure
 from ice_eval.tasks import FileData, Task
 
 SETS = {

@@ -17,8 +17,7 @@ from ice_eval.records import DIRECTIONS, Kind, Rows
 from ice_eval.results import comparisons
 from ice_eval.seeding import rng_for
 from ice_eval.selftest import QUICK, Sizes
-from ice_eval.stats.randomization import compare_all
-from ice_eval.stats.sequential import compare_all_sequentially
+from ice_eval.stats.randomization import compare_all, compare_all_sequentially
 
 RANDOM = Sizes(random=300)
 """What it takes to see a fault in how a random explanation is judged."""

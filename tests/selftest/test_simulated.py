@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from ice_eval.selftest import simulated as source
-from ice_eval.selftest.simulated import MEAN, simulated
+from ice_eval.selftest import checks as source
+from ice_eval.selftest.checks import MEAN, simulated
 
 
 def found(n=60):

@@ -8,7 +8,7 @@ import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.servers import Budget, RequestPlan, TokenUsage
-from ice_eval.servers.budget import Limiter, Spending, backoff_s, retry_after_s
+from ice_eval.servers.store import Limiter, Spending, backoff_s, retry_after_s
 
 PRICES = {"price_in": 2.0, "price_out": 10.0}
 

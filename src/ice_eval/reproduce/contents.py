@@ -16,7 +16,7 @@ from ice_eval.analysis.examples import explained, groups_of
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.analysis.measures import Found
 from ice_eval.analysis.measures.eraser import area
-from ice_eval.analysis.measures.plausibility import (
+from ice_eval.analysis.measures.explanations import (
     RELATION,
     PlausibilityMeasure,
     iou,

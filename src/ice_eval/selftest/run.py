@@ -19,9 +19,8 @@ from ice_eval.results import RunFolder
 from ice_eval.results.summary import outcomes_by_configuration
 from ice_eval.seeding import rng_for
 from ice_eval.selftest import checks
-from ice_eval.selftest.checks import About, Check, Trials
+from ice_eval.selftest.checks import About, Check, Trials, simulated
 from ice_eval.selftest.known import SHARE, KnownModel, cited_answers, planted, toy
-from ice_eval.selftest.simulated import simulated
 from ice_eval.settings import run_config
 from ice_eval.subjects.context.subject import CITED, ContextSubject
 

@@ -1,6 +1,5 @@
 """Models behind a server: each request is paid for once, and its answer is kept on disk."""
 
-from ice_eval.servers.budget import Budget, RequestPlan
 from ice_eval.servers.client import Chat, LimitField, RequestProgress, Server, plan_requests
 from ice_eval.servers.exchange import (
     NO_REPLY,
@@ -14,7 +13,7 @@ from ice_eval.servers.exchange import (
     Response,
     TokenUsage,
 )
-from ice_eval.servers.store import RESPONSES, ResponseStore, addresses, read_responses
+from ice_eval.servers.store import RESPONSES, Budget, RequestPlan, ResponseStore, addresses, read_responses
 
 __all__ = [
     "NO_REPLY", "NO_TOKENS", "RESPONSES", "Budget", "Chat", "Completion", "Continuation", "LimitField", "Logprobs",

@@ -14,9 +14,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError, require
-from ice_eval.servers.budget import Budget, Limiter, RequestPlan, Spending, backoff_s, retry_after_s
 from ice_eval.servers.exchange import NO_TOKENS, Completion, Question, Response, TokenUsage, one_line, read_completion
-from ice_eval.servers.store import ResponseStore
+from ice_eval.servers.store import Budget, Limiter, RequestPlan, ResponseStore, Spending, backoff_s, retry_after_s
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
 _DEFAULT_KEY = "OPENAI_API_KEY"

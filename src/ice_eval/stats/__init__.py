@@ -7,19 +7,20 @@ padded matrices (`compare_all` and others) do not check their input.
 
 from ice_eval.stats._values import Groups, resampled_means
 from ice_eval.stats.agreement import (
+    Correlation,
     Crossing,
     Robustness,
     Side,
     agreement,
     ceiling,
+    correlate,
+    correlation_pvalue,
+    detectable_correlation,
     kappa,
     reliability,
     robustness,
     sides_differ,
 )
-from ice_eval.stats.correlation import Correlation, correlate, correlation_pvalue, detectable_correlation
-from ice_eval.stats.fdr import adjusted, adjusted_fdr, adjusted_known, nonnull_share, significant, significant_rate
-from ice_eval.stats.fills import FillNoise, effect_sizes_by_fill, fill_noise, member_win_rates_by_fill
 from ice_eval.stats.intervals import (
     Difference,
     Interval,
@@ -46,22 +47,25 @@ from ice_eval.stats.planning import (
 )
 from ice_eval.stats.randomization import (
     CHANCE,
+    STOP_AFTER,
     Comparison,
     Comparisons,
     Families,
+    FillNoise,
     Matrix,
-    MeanTest,
     all_member_win_rates,
     compare,
     compare_all,
+    compare_all_sequentially,
+    compare_sequentially,
     effect_size,
     effect_sizes,
+    effect_sizes_by_fill,
+    fill_noise,
     lower_pvalue,
-    mean_test,
-    mean_tests,
     member_win_rates,
+    member_win_rates_by_fill,
     null_means,
-    step_down,
     upper_pvalue,
 )
 from ice_eval.stats.reasoning import (
@@ -85,7 +89,18 @@ from ice_eval.stats.reasoning import (
     reasoning_word,
     step_reasoning_capacity,
 )
-from ice_eval.stats.sequential import STOP_AFTER, compare_all_sequentially, compare_sequentially
+from ice_eval.stats.testing import (
+    MeanTest,
+    adjusted,
+    adjusted_fdr,
+    adjusted_known,
+    mean_test,
+    mean_tests,
+    nonnull_share,
+    significant,
+    significant_rate,
+    step_down,
+)
 from ice_eval.stats.verdict import (
     ANTI_FAITHFUL,
     FAITHFUL,

@@ -19,9 +19,8 @@ from ice_eval.stats._values import (
     grouping_of,
     rates_vector,
 )
-from ice_eval.stats.fills import FillNoise
 from ice_eval.stats.intervals import ENOUGH, effective_number, half_width, least_mean
-from ice_eval.stats.randomization import CHANCE, Families
+from ice_eval.stats.randomization import CHANCE, Families, FillNoise
 
 _FEW_GROUPS = 10
 _FEWEST_EXAMPLES = 2  # one example has no standard error

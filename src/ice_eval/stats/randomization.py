@@ -1,15 +1,15 @@
-"""Randomization tests: a rationale against random sets of the same size, for one example and for a data set."""
+"""A rationale against random sets of the same size: all at once, under several fills, or one after the other."""
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+import math
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri, stdtrit
 
 from ice_eval.errors import DataError
-from ice_eval.stats import _values
-from ice_eval.stats._values import ROUND_OFF, Grouping, Groups, Mask, Rng, finite_vector, grouping_of
+from ice_eval.stats._values import ROUND_OFF, Mask, finite_vector
 
 Draws = NDArray[np.float64]  # (M,): one score per random set
 Matrix = NDArray[np.float64]  # (examples, sets), padded with NaN where examples have fewer sets
@@ -17,7 +17,6 @@ Counts = NDArray[np.int64]  # (examples,)
 
 CHANCE = 0.5
 """Mean win rate of a rationale that is no better than a random set."""
-_LEAST_SPREAD = 0.1
 
 
 @dataclass(frozen=True)
@@ -215,203 +214,190 @@ class Families:
         return [rates[end - size : end] for end, size in zip(ends, self.sizes, strict=True) if size]
 
 
-@dataclass(frozen=True)
-class MeanTest:
-    """Result of `mean_test`."""
-
-    statistic: float
-    """Studentized distance of the mean win rate from one half; infinite if all are equal to something else."""
-    p_value: float
-    """Two-sided."""
-    null: Draws = field(repr=False, compare=False)
-    """Size of the statistic in each draw."""
-
-    @property
-    def n_draws(self) -> int:
-        return self.null.size
-
-    @classmethod
-    def of(cls, statistic: float, null: Draws) -> "MeanTest":
-        """Compare the observed statistic with the sizes of those of the draws."""
-        every = np.append(null, abs(statistic))
-        slack = ROUND_OFF * every.max(initial=0.0, where=np.isfinite(every))  # an infinite one ties only with another
-        n_extreme = int(np.count_nonzero(null >= abs(statistic) - slack))
-        return cls(statistic, (1 + n_extreme) / (null.size + 1), null)
-
-
-def mean_test(
-    families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, batch: int | None = None, groups: Groups = None
-) -> MeanTest:
-    """Run a two-sided studentized randomization test of "the mean win rate is one half".
-
-    `families` holds `member_win_rates` of each example, the rationale first. Under the null, a rationale could have
-    been any member of its family. In each draw, every example's rationale is swapped for a uniformly chosen member of
-    its own family, and `T = (mean - 1/2) / (sd / sqrt(N))` of the observed rationales is compared with T of the draws.
-    The observed one counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties
-    and unequal families too. `batch` bounds the memory and changes no number.
-
-    With `groups`, rationales are still swapped example by example, but T uses the cluster-robust standard error. Groups
-    must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group: it
-    requires that T has nearly the same distribution either way, as it does for about twenty or more groups of similar
-    size. A single group has p = 1, or nearly.
-    """
-    [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, batch=batch, groups=groups)
-    return found
-
-
-def mean_tests(
-    several: Sequence[Families | Sequence[Draws]],
-    *,
-    rng: Callable[[], Rng],
-    n_draws: int = 9999,
-    batch: int | None = None,
-    groups: Groups = None,
-) -> list[MeanTest]:
-    """Return `mean_test` of several configurations of the same examples, each with its own generator.
-
-    Families of the same sizes have the same draws, which are made once. `rng` must return a new generator in the same
-    state at every call.
-    """
-    if n_draws < 1:
-        raise DataError(f"need at least one draw, got n_draws={n_draws}")
-    alike: dict[bytes, list[int]] = {}
-    tables: list[_Table] = []
-    for place, families in enumerate(several):
-        table = _Table.of(families)
-        together = alike.setdefault(table.lengths.tobytes(), [])
-        if together and np.array_equal(table.unit, tables[together[0]].unit):  # one copy is enough for all
-            table = replace(table, lengths=tables[together[0]].lengths, unit=tables[together[0]].unit)
-        tables.append(table)
-        together.append(place)
-    found: dict[int, MeanTest] = {}
-    for places in alike.values():
-        own_tables = [tables[place] for place in places]
-        grouping = grouping_of(groups, n=own_tables[0].lengths.size)
-        null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws, batch=batch)
-        for place, table, own in zip(places, own_tables, null, strict=True):
-            observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
-            found[place] = MeanTest.of(float(_studentized(observed, grouping)[0]), np.abs(own))
-    return [found[place] for place in range(len(several))]
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """Concatenated families, so that a swap is one index."""
-
-    members: NDArray[Any]
-    lengths: Counts
-    unit: Draws
-    """Value of a win rate of 1 in the table, for each family."""
-
-    @classmethod
-    def of(cls, families: Families | Sequence[Draws]) -> "_Table":
-        if isinstance(families, Families):
-            has_members = families.sizes > 0
-            sizes = families.sizes[has_members].astype(np.int64)
-            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64))
-        else:
-            sizes = np.array([np.size(family) for family in families], dtype=np.int64)
-            if not sizes.all():
-                raise DataError("need a vector with at least one win rate, got an array of shape (0,)")
-            rates = np.concatenate([np.zeros(0), *families])
-            if rates.size:
-                _values.rates_vector(rates, what="win rate", hint="; pass member_win_rates")
-            table = cls(rates, sizes, np.ones(len(sizes)))
-        if not len(sizes):
-            raise DataError("need the win rates of at least one example, got none")
-        return table
-
-    def advantages(self, places: Counts, out: Draws) -> Draws:
-        """Return the win rates of some members minus one half, (draws, examples)."""
-        np.divide(np.take(self.members, places), self.unit, out=out)
-        out -= CHANCE
-        return out
-
-    @property
-    def starts(self) -> Counts:
-        return np.cumsum(self.lengths) - self.lengths
-
-
-class StepDown(NamedTuple):
-    """Several tests, adjusted for their number."""
-
-    p_values: tuple[float, ...]
-    """The probability of any false rejection is at most alpha where values of at most alpha are rejected."""
-    alpha: float
-    """Level at which each single test or interval errs so rarely that all of them hold together in 95 %."""
-
-
-def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, level: float = 0.95) -> StepDown:
-    """Adjust several tests of the same examples by Westfall and Young's (1993) step-down minimum of p-values.
-
-    Tests with the same key swap the same sets, as an attribution under several operators does: their statistics are
-    compared draw by draw, which accounts for what they have in common. Tests with different keys are
-    combined as if they were independent, by shuffling their draws: for two-sided tests this is conservative under any
-    correlation (Sidak, 1967).
-    """
-    orders: dict[Hashable, Counts] = {}
-    ranks = []
-    for test, key in zip(tests, keys, strict=True):
-        order = orders.setdefault(key, rng.permutation(test.n_draws))
-        # The observed statistic is one more draw, as in its own p-value. Without it, no draw of the other tests would
-        # reach the p-value of a test that exceeds all of its draws. Tied draws have the same p-value.
-        ascending = np.sort(np.append(test.null, abs(test.statistic)))
-        slack = ROUND_OFF * ascending.max(initial=0.0, where=np.isfinite(ascending))
-        above = ascending.size - np.searchsorted(ascending, test.null - slack, side="left")
-        ranks.append((above / ascending.size)[order])
-    smallest, n_draws = np.full(tests[0].n_draws, np.inf), tests[0].n_draws
-    found, in_order = np.empty(len(tests)), np.argsort([test.p_value for test in tests], kind="stable")
-    for place in in_order[::-1]:
-        np.minimum(smallest, ranks[place], out=smallest)
-        found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
-    found[in_order] = np.maximum.accumulate(found[in_order])
-    return StepDown(tuple(found.tolist()), min(1 - level, float(np.quantile(smallest, 1 - level, method="lower"))))
-
-
-def _swapped_statistics(
-    tables: Sequence[_Table], grouping: Grouping, *, rng: Rng, n_draws: int, batch: int | None
-) -> list[Draws]:
-    """Return T of each draw, for tables of the same lengths."""
-    lengths, starts = tables[0].lengths, tables[0].starts
-    sizes = list(_values.batches(n_draws, width=lengths.size, batch=batch))
-    numbers = _values.IntegersBelow(rng, lengths, most_rows=sizes[0])
-    advantages = np.empty((sizes[0], lengths.size))
-    found: list[list[Draws]] = [[] for _ in tables]
-    for n in sizes:
-        chosen = numbers.draw(n)
-        chosen += starts
-        for table, statistics in zip(tables, found, strict=True):
-            statistics.append(_studentized(table.advantages(chosen, advantages[:n]), grouping))
-    return [np.concatenate(own) for own in found]
-
-
-def _studentized(advantages: Draws, grouping: Grouping) -> Draws:
-    """Return T of each row of advantages, (draws, examples)."""
-    if grouping.order is not None:
-        return _studentized_by_deviations(advantages, grouping)
-    n = advantages.shape[1]
-    squares, mean = (advantages[:, None] @ advantages[:, :, None]).ravel(), advantages @ np.ones(n) / n
-    variance = squares - n * mean**2
-    # Where the mean is most of the squares, round-off is much of their difference.
-    rough = variance <= _LEAST_SPREAD * squares
-    statistics = mean / np.sqrt(np.where(rough, 1.0, variance) / max(n - 1, 1) / n)
-    if rough.any():
-        statistics[rough] = _studentized_by_deviations(advantages[rough], grouping)
-    return np.where(np.abs(mean) <= ROUND_OFF, 0.0, statistics)
-
-
-def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:
-    """Return T of each row; without spread it is 0 at a mean of one half and infinite elsewhere."""
-    mean = advantages.mean(axis=1)
-    error = grouping.standard_errors(advantages - mean[:, None])
-    # Win rates are fractions of 1, so round-off is measured against 1.
-    distance = np.where(np.abs(mean) <= ROUND_OFF, 0.0, mean)
-    without_spread = np.where(distance == 0.0, 0.0, np.copysign(np.inf, distance))
-    statistics: Draws = np.divide(distance, error, out=without_spread, where=error > ROUND_OFF)
-    return statistics
-
-
 def _checked(observed: float, null: Draws) -> Draws:
     if not np.isfinite(observed):
         raise DataError(f"need a finite observed score, got {observed}")
     return finite_vector(null, what="null score")
+
+
+FillNumbers = NDArray[np.int64]  # (examples, sets)
+
+_LEVEL = 0.975  # of the intervals of single examples, which are two-sided 95 %
+
+
+@dataclass(frozen=True, eq=False)
+class FillNoise:
+    """Noise of the win rates of many examples, as arrays of shape (examples,)."""
+
+    n_fills: Counts
+    """Number of fills that some set was scored under."""
+    error: Draws
+    """Variance of the win rate over fills and sets, from win rates per fill; NaN for one fill."""
+    within: Draws
+    """Variance added by one set under a given fill; NaN if no fill has two sets."""
+    n_effective: Draws
+    """Number of independent sets with the same noise: between 1, as for one fill, and the number of sets."""
+
+
+def fill_noise(observed: Matrix, null: Matrix, fills: FillNumbers, n: Counts) -> FillNoise:
+    """Return the noise of win rates over fills and random sets.
+
+    With g_f sets under fill f and win rates w_f there, the variance of the mean w is `F / (F - 1) * sum (g_f / M)^2
+    (w_f - w)^2`. The design effect is that variance over the one of M independent sets, widened by the ratio of
+    Student's to the normal quantile because F is small; it is at least 1.
+    """
+    beaten, better = won_and_lost(observed, null)
+    won = np.where(np.isnan(null), np.nan, 0.5 + (beaten.astype(np.float64) - better) / 2)
+    rate = null_means(won, n)
+    counts, means = _per_fill(won, fills)
+    n_fills = np.count_nonzero(counts, axis=1)
+    squares = ((counts * (means - rate[:, None])) ** 2).sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error = np.where(n_fills > 1, n_fills / (n_fills - 1) * squares / n**2, np.nan)
+        within = np.where(n > n_fills, _squares_within(won, fills, means) / (n - n_fills), np.nan)
+        independent = null_means((won - rate[:, None]) ** 2, n) / n
+        wider = (stdtrit(np.maximum(n_fills - 1, 1), _LEVEL) / ndtri(_LEVEL)) ** 2
+        worth = np.where(error > 0, independent / (error * wider), 1.0) * n
+    return FillNoise(n_fills, error, within, np.where(n_fills > 1, np.clip(worth, 1, n), 1.0))
+
+
+def effect_sizes_by_fill(observed: Matrix, null: Matrix, fills: FillNumbers, n: Counts) -> Draws:
+    """Return the mean difference to the sets in standard deviations of sets under the same fill.
+
+    The variance is `S / (M - F) * (M - 1) / M` with S the squares within fills, which is that of `effect_sizes` for one
+    fill. With fewer than two sets per fill it is the variance of all sets.
+    """
+    mean = null_means(null, n)
+    counts, means = _per_fill(null, fills)
+    n_fills = np.count_nonzero(counts, axis=1)
+    within = _squares_within(null, fills, means) / np.maximum(n - n_fills, 1) * (n - 1) / n
+    variances = np.where(n >= 2 * n_fills, within, null_means((null - mean[:, None]) ** 2, n))
+    return effect_sizes_of(null_means(np.where(np.isnan(null), np.nan, observed), n) - mean, variances, null)
+
+
+def member_win_rates_by_fill(observed: Matrix, null: Matrix, n: Counts) -> Matrix:
+    """Return win rates of the rationale and of each set, (examples, 1 + sets), against each other, for `mean_test`.
+
+    Sets are compared by their difference to the rationale under the same fill, so that an offset of a fill does not
+    matter. The first win rate is that over all fills.
+    """
+    # Ties are decided relative to the magnitude of scores, not of their differences.
+    level = np.nanmax(np.abs(np.concatenate([observed, null], axis=1)), axis=1, keepdims=True)
+    return all_member_win_rates(np.concatenate([level, level + (null - observed)], axis=1), n + 1)
+
+
+def _per_fill(values: Matrix, fills: FillNumbers) -> tuple[NDArray[np.int64], Matrix]:
+    """Return the number of sets under each fill and their mean, (examples, fills); 0 without a set."""
+    shape, inside = (len(values), int(fills.max(initial=0)) + 1), ~np.isnan(values)
+    cells = (np.arange(shape[0])[:, None] * shape[1] + fills)[inside]
+    counts = np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
+    sums = np.bincount(cells, values[inside], math.prod(shape)).reshape(shape)
+    return counts, sums / np.maximum(counts, 1)
+
+
+def _squares_within(values: Matrix, fills: FillNumbers, means: Matrix) -> Draws:
+    """Return the sum of squared deviations from the mean of the fill."""
+    deviations = values - np.take_along_axis(means, fills, axis=1)
+    squares: Draws = np.where(np.isnan(values), 0.0, deviations**2).sum(axis=1)
+    return squares
+
+
+STOP_AFTER = 10
+"""Number h of random sets at least as good (or as bad) that stops a tail."""
+
+
+@dataclass(frozen=True)
+class SequentialComparison(Comparison):
+    """Comparison with as much of the null as was needed; `null` holds the draws behind the rates."""
+
+    n_upper: int
+    """Number of draws that the upper tail used, its stopping draw included."""
+    n_lower: int
+    """Number of draws that the lower tail used."""
+    n_used: int
+    """The larger of the two."""
+
+
+def compare_sequentially(
+    observed: float, stream: Draws, *, whole: bool, h: int = STOP_AFTER
+) -> SequentialComparison | None:
+    """Compare `observed` with random sets that are scored one after the other; None until both tails have stopped.
+
+    Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
+    p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
+    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
+    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
+    p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
+
+    The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
+    tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
+    Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
+    expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). The null
+    of `effect_size` is the same draws. Draws after the stop never change a number.
+    """
+    if h < 2:
+        raise DataError(
+            f"need at least 2 draws before a tail stops, got h={h}: the stopping draw itself is not counted"
+        )
+    if not np.isfinite(observed):
+        raise DataError(f"need a finite observed score, got {observed}")
+    draws = np.asarray(stream, dtype=np.float64)
+    if draws.size == 0 and not whole:
+        return None
+    found = compare_all_sequentially(np.array([observed]), draws[None], np.array([draws.size]), h=h)
+    n_used, n_rated = int(found.n_used[0]), int(found.n_rated[0])
+    # Draws after the stop are ignored: requests of other tests must not matter.
+    null = finite_vector(draws[:n_used], what="null score")
+    if not (found.stopped[0] or whole):
+        return None
+    return SequentialComparison(
+        observed=float(observed),
+        null=null[:n_rated],
+        **{name: float(value[0]) for name, value in vars(found.rates).items()},
+        n_upper=int(found.n_upper[0]),
+        n_lower=int(found.n_lower[0]),
+        n_used=n_used,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SequentialComparisons:
+    """`SequentialComparison`s of many examples, as arrays of shape (examples,)."""
+
+    rates: Comparisons
+    stopped: Mask
+    """True if both tails have stopped; otherwise the numbers are right only for a stream that has ended."""
+    n_upper: Counts
+    n_lower: Counts
+    n_used: Counts
+    n_rated: Counts
+    """Number of draws behind the rates."""
+
+
+def compare_all_sequentially(
+    observed: Draws | Matrix, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
+) -> SequentialComparisons:
+    """Compare many rationales with their streams of random sets; see `compare_sequentially` and `compare_all`."""
+    # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
+    scores = per_set(observed, stream)
+    slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(scores)))
+    at_least, at_most = stream >= scores - slack, stream <= scores + slack
+    n_upper, upper_stopped, p_value = _tails(at_least, n, h=h)
+    n_lower, lower_stopped, p_lower = _tails(at_most, n, h=h)
+    n_used, stopped = np.maximum(n_upper, n_lower), upper_stopped & lower_stopped
+    n_rated = np.where(stopped, n_used - 1, n_used)
+    rated = np.arange(stream.shape[1]) < n_rated[:, None]
+    below = np.count_nonzero(rated & ~at_least, axis=1)
+    above = np.count_nonzero(rated & ~at_most, axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):  # an empty stream has no rates
+        rates = comparisons_of(below, above, n_rated, p_value=p_value, p_lower=p_lower)
+    return SequentialComparisons(rates, stopped, n_upper, n_lower, n_used, n_rated)
+
+
+def _tails(hits: Mask, n: Counts, *, h: int) -> tuple[Counts, Mask, Draws]:
+    """Return the number of draws up to the h-th hit of each row, if there is one, and the p-value."""
+    reached = np.cumsum(hits, axis=1) >= h
+    stopped: Mask = np.any(reached, axis=1)
+    stop = reached.argmax(axis=1) + 1 if hits.shape[1] else n
+    p_value = np.where(stopped, h / np.maximum(stop, 1), (np.count_nonzero(hits, axis=1) + 1) / (n + 1))
+    return np.where(stopped, stop, n), stopped, p_value

@@ -9,7 +9,7 @@ from tests.analysis.measures.conftest import drawn
 from tests.small_runs import lines_of, run, task_of
 
 from ice_eval.analysis.measures import Missing, plausibility
-from ice_eval.analysis.measures.plausibility import (
+from ice_eval.analysis.measures.explanations import (
     ALL_RUNS,
     CONFIGURATIONS,
     RATIONALES,

@@ -7,8 +7,12 @@ require("altair", install="altair", purpose="to draw figures")
 from ice_eval.report.figures.chains import chain_figures  # noqa: E402
 from ice_eval.report.figures.examples import example_nulls  # noqa: E402
 from ice_eval.report.figures.figure import Figure, FigureFiles, Theme, theme, write_figures  # noqa: E402
-from ice_eval.report.figures.grids import grid_figures  # noqa: E402
-from ice_eval.report.figures.runs import figures, overview, ranked  # noqa: E402
+from ice_eval.report.figures.runs import (  # noqa: E402
+    figures,
+    grid_figures,  # noqa: E402
+    overview,
+    ranked,
+)
 from ice_eval.report.figures.tables import (  # noqa: E402
     ChainOfThought,
     LanguageWinRate,

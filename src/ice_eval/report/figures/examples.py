@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 
 from ice_eval.analysis.examples import Values, quantiles, shares, shares_by_chance
-from ice_eval.analysis.measures.plausibility import HUMAN, iou, marks_of, tells_units_apart
+from ice_eval.analysis.measures.explanations import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
 from ice_eval.report.chain_view import is_chain

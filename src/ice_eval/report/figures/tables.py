@@ -10,7 +10,7 @@ import altair as alt
 
 from ice_eval import stats
 from ice_eval.analysis import paper
-from ice_eval.analysis.measures.plausibility import Overlap, overlap_correlation
+from ice_eval.analysis.measures.explanations import Overlap, overlap_correlation
 from ice_eval.errors import DataError
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import Figure
