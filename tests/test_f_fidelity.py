@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
 import ice_eval
-from ice_eval.analysis.answers import answered
+from ice_eval.analysis.checks import answered
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.f_fidelity import Removal, Training, TrainingExample, adapt, f_fidelity, trainable

@@ -17,7 +17,7 @@ LAYERS = [
     {"choices", "records", "errors", "_registry", "seeding", "files"},
     {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
     {"models", "boundaries", "encoding", "interop", "table"},
-    {"scoring", "blacklist", "settings"},
+    {"scoring", "settings"},
     {"attributions", "executors", "results"},
     {"pipeline", "analysis", "translation"},
     {"report", "subjects.chain", "subjects.context"},

@@ -16,7 +16,7 @@ With word or sentence units, so do tokens that share one.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from ice_eval.boundaries import SPACE, TEMPLATE_WORD, WORD, Source, Tokenized, t
 from ice_eval.boundaries import Codec as Codec
 from ice_eval.boundaries import Tokens as Tokens
 from ice_eval.errors import ConfigError, DataError
+from ice_eval.operators import Blacklist, PooledUnits, label_indicative
 from ice_eval.records import PROTECTED, SCORED, Encoded, Example, Ids, LabelIds, Scope, Span, Unit
 from ice_eval.tasks import Piece, Task
 
@@ -326,3 +327,36 @@ def shared_prefix(items: Sequence[Encoded]) -> int:
     stacked = np.stack([head[:shortest] for head in heads]) if shortest else np.zeros((len(heads), 0))
     differ = np.flatnonzero((stacked != stacked[:1]).any(axis=0))
     return int(differ[0]) if differ.size else shortest
+
+
+# --- units that infill may not write -------------------------------------------------------------------------------
+
+_MIN_PIECE = 3
+"""Length from which a piece of a label word is excluded from infill: 'neg' is, 'N' is not."""
+
+
+def blacklist_of(
+    codec: Codec, task: Task, units: Sequence[PooledUnits], *, label_words_only: bool = False
+) -> Blacklist:
+    """Return label words in all forms, the task's lexicon, special tokens, and tokens that gold labels use differently.
+
+    With `label_words_only`, only label words and special tokens.
+    """
+    words = label_words(task)
+    lexicon = frozenset(word.casefold() for word in task.lexicon if not label_words_only)
+    tokens = frozenset[int]() if label_words_only else label_indicative(units)
+    return Blacklist(words, lexicon, tokens | codec.special.every | _forms(codec, words))
+
+
+def label_words(task: Task) -> frozenset[str]:
+    """Return the words of all labels, casefolded."""
+    return frozenset(part.casefold() for word in (*task.label_words.values(), *task.labels) for part in word.split())
+
+
+def _forms(codec: Codec, words: Collection[str]) -> frozenset[int]:
+    """Return tokens of the label words in every casing, with and without a leading space, except short pieces."""
+    casings = {form for word in words for form in (word, word.upper(), word.capitalize())}
+    found = [codec.tokenize(space + form) for form in casings for space in ("", " ")]
+    ids = {int(i) for tokens in found for i in tokens.ids[tokens.sequence >= 0]}
+    pieces = dict(zip(sorted(ids), codec.decode([np.array([i]) for i in sorted(ids)]), strict=True))
+    return frozenset(i for i, piece in pieces.items() if len(piece.strip().strip("#")) >= _MIN_PIECE)

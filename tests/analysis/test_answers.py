@@ -1,7 +1,7 @@
 import json
 
 import ice_eval as ice
-from ice_eval.analysis.answers import answered
+from ice_eval.analysis.checks import answered
 
 REVIEWS = ["a good film", "a bad and dull plot", "fine actors and a great evening", "an awful scene in a good film"]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ice_eval.analysis.examples import quantiles, shares, shares_by_chance
+from ice_eval.analysis._base import quantiles, shares, shares_by_chance
 
 
 def test_a_value_on_a_limit_belongs_to_the_bin_below():

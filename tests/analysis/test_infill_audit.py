@@ -10,8 +10,7 @@ from tests.small_runs import Waves, lines_of, picks, rows_of, run, task_of, text
 
 from ice_eval import stats
 from ice_eval.analysis import audit_fills, audit_infill, giveaways
-from ice_eval.blacklist import blacklist_of
-from ice_eval.encoding import encode
+from ice_eval.encoding import blacklist_of, encode
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import load_model, load_reader
 from ice_eval.models.toy import Toy

@@ -8,10 +8,9 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
+from ice_eval.analysis._base import Found, Missing, Part, filled, groups_of
 from ice_eval.analysis.chains import raw_scores, reasoning_patterns
-from ice_eval.analysis.examples import groups_of
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
-from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.analysis.variance import variance
 from ice_eval.rationales import Share
 from ice_eval.results import Configuration, SummaryLine, differences

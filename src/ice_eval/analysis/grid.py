@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from ice_eval.analysis.examples import confidences_of, explained
+from ice_eval.analysis._base import confidences_of, explained
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share

@@ -11,9 +11,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis.examples import group_label
-from ice_eval.blacklist import blacklist_of, label_words
-from ice_eval.encoding import Codec
+from ice_eval.analysis._base import group_label
+from ice_eval.encoding import Codec, blacklist_of, label_words
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
 from ice_eval.rationales import set_size

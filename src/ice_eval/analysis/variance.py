@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from ice_eval.analysis.examples import Values, group_label
+from ice_eval.analysis._base import Found, Missing, Part, Values, filled, group_label
 from ice_eval.analysis.grid import GridResults, is_control
-from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.rationales import Share
 from ice_eval.results.outcomes import ALL
 from ice_eval.stats import Interval

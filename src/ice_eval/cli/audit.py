@@ -173,7 +173,7 @@ def f_fidelity(
 
 
 def _print(deployed: "RunFolder", found: "RunFolder", *, as_json: bool) -> None:
-    from ice_eval.analysis.answers import answered
+    from ice_eval.analysis.checks import answered
     from ice_eval.report import adaptation_notes, adaptation_table, difference_notes, difference_tables
     from ice_eval.results import differences
     from ice_eval.results.json_files import as_json as json_of

@@ -18,14 +18,13 @@ from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.engine import Engine, prepare
-from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example, Inputs, Kind
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
 from ice_eval.results.records import Adaptation
-from ice_eval.scoring import Scorer, depends_on_batch
+from ice_eval.scoring import Reporter, Scorer, Silent, depends_on_batch
 from ice_eval.seeding import rng_for
 from ice_eval.settings import RunConfig
 

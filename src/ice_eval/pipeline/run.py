@@ -14,7 +14,6 @@ from ice_eval.pipeline.checks import checked, outlook, remarks
 from ice_eval.pipeline.engine import estimated_rows
 from ice_eval.pipeline.manifest import at_beginning, at_end, identity, lowered_budgets
 from ice_eval.pipeline.part import names_of, start_part
-from ice_eval.pipeline.progress import Reporter, Silent
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica, Replicas, RunPart, RunSpec
 from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example
@@ -24,6 +23,7 @@ from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
 from ice_eval.results.records import PlannedSets
 from ice_eval.results.summary import is_decided
+from ice_eval.scoring import Reporter, Silent
 from ice_eval.settings import RunConfig
 
 _FIRST_LOOK, _MORE = 2, 1.5

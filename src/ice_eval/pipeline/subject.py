@@ -9,11 +9,11 @@ import numpy as np
 from ice_eval.attributions import Attribution, DataView, Lens
 from ice_eval.models import Labels, Model
 from ice_eval.operators import DrawnFills
-from ice_eval.pipeline.progress import Reporter
 from ice_eval.records import Encoded, Example, Inputs, LogScores, PerUnit, Rows
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
+from ice_eval.scoring import Reporter
 from ice_eval.settings import RunConfig
 from ice_eval.tasks import AnyTask
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from ice_eval._registry import did_you_mean
 from ice_eval.attributions import DataView
-from ice_eval.blacklist import blacklist_of, label_words
-from ice_eval.encoding import encode
+from ice_eval.encoding import blacklist_of, encode, label_words
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import Labels, Model
 from ice_eval.operators import POOL_EXAMPLES, Blacklist, FillPool, LongUnitPool, PooledUnits, label_indicative

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ice_eval import stats
-from ice_eval.analysis.answers import Answered
+from ice_eval.analysis.checks import Answered
 from ice_eval.choices import TableColumns
 from ice_eval.files import as_text
 from ice_eval.nulls import SIZE

@@ -10,7 +10,7 @@ from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from ice_eval import stats
-from ice_eval.analysis.answers import Answered
+from ice_eval.analysis.checks import Answered
 from ice_eval.choices import TableColumns
 from ice_eval.files import as_text
 from ice_eval.protocols import protocol_of

@@ -10,9 +10,9 @@ from scipy.stats import binomtest
 
 from ice_eval import stats
 from ice_eval.analysis import InfillAudit, audit_infill, eraser_agreement
+from ice_eval.analysis._base import explained, groups_of
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
-from ice_eval.analysis.examples import explained, groups_of
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.analysis.measures import Found
 from ice_eval.analysis.measures.eraser import area

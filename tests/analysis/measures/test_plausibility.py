@@ -8,7 +8,8 @@ from sklearn.metrics import average_precision_score, f1_score, jaccard_score
 from tests.analysis.measures.conftest import drawn
 from tests.small_runs import lines_of, run, task_of
 
-from ice_eval.analysis.measures import Missing, plausibility
+from ice_eval.analysis.measures import Missing
+from ice_eval.analysis.measures import explanations as plausibility
 from ice_eval.analysis.measures.explanations import (
     ALL_RUNS,
     CONFIGURATIONS,

@@ -10,8 +10,18 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 
 from ice_eval import stats
-from ice_eval.analysis.examples import Values, confidences_of, explained, groups_of, vectors_of
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
+from ice_eval.analysis._base import (
+    Found,
+    Measure,
+    Missing,
+    Part,
+    Values,
+    confidences_of,
+    explained,
+    groups_of,
+    measure,
+    vectors_of,
+)
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.nulls import SIZE
 from ice_eval.records import NOT_SET, Kind, PerUnit

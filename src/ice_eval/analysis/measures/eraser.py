@@ -9,9 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval.analysis.examples import ALIKE, Values, explained, groups_of, mean_of
+from ice_eval.analysis._base import (
+    ALIKE,
+    Found,
+    Measure,
+    Missing,
+    Part,
+    Values,
+    explained,
+    filled,
+    groups_of,
+    mean_of,
+    measure,
+)
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
 from ice_eval.records import Direction, Kind

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom, spearmanr
 
 from ice_eval import stats
-from ice_eval.analysis import examples
-from ice_eval.analysis.examples import Values
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, filled, measure
+from ice_eval.analysis import _base
+from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, filled, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
@@ -130,7 +129,7 @@ _OF_SETS: Mapping[str, tuple[Callable[[Units, Marks], float], Callable[[int, int
 _AUPRC = "AUPRC"
 _CORRELATED = ("IoU", "token F1", _AUPRC)
 _PLACE = ("attribution", "operator", "direction", "null", "k")
-_MEANS = (*naming("measure"), *N, *examples.above_chance_columns("mean"))
+_MEANS = (*naming("measure"), *N, *_base.above_chance_columns("mean"))
 _RELATION = (
     *naming(*_PLACE, "measure"),
     *N,
@@ -161,7 +160,7 @@ class PlausibilityMeasure(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config = folder.manifest().config
-        every = list(examples.explained(folder))
+        every = list(_base.explained(folder))
         if not any(row.human for row in every):
             return Missing(
                 "the run's data have no human rationales; give each example a 'rationale' ([[start, end], …] in the "
@@ -178,7 +177,7 @@ class PlausibilityMeasure(Measure):
         lines = []
         for (attribution, k, name), by_example in values.items():
             found, chance = np.array(list(by_example.values())).T
-            means = examples.above_chance(found, chance, [rows[example] for example in by_example])
+            means = _base.above_chance(found, chance, [rows[example] for example in by_example])
             lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
         relation = _relation(folder, values, rows, config.seed)
         together = list(_over_configurations(relation))
@@ -206,7 +205,7 @@ class PlausibilityMeasure(Measure):
 def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings) -> _Values:
     found: dict[tuple[str, Share | None, str], dict[str, tuple[float, float]]] = defaultdict(dict)
     marks = {example: marks_of(row) for example, row in rows.items()}
-    for (attribution, k), rationales in examples.rationales_of(folder).items():
+    for (attribution, k), rationales in _base.rationales_of(folder).items():
         if attribution == HUMAN:
             continue
         for example in (example for example in rationales if example in rows):
@@ -215,7 +214,7 @@ def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
             for name, (value, chance) in _OF_SETS.items():
                 found[attribution, k, name][example] = value(units, marked), chance(*size)
             if example not in found[attribution, None, _AUPRC]:
-                vector = examples.ranked(attribution, rows[example], config)
+                vector = _base.ranked(attribution, rows[example], config)
                 both = average_precision(vector, marked), chance_average_precision(vector, marked)
                 found[attribution, None, _AUPRC][example] = both
     return found
@@ -235,7 +234,7 @@ def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], 
         if used:
             x = np.array([found[example][0] for example in used])
             y = np.array([by_example[example] for example in used])
-            groups = examples.groups_of([rows[example] for example in used])
+            groups = _base.groups_of([rows[example] for example in used])
             correlated = _correlations(x, y, seed, (*map(str, key), name), groups)
             means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
             lines.append({**dict(zip(_PLACE, key, strict=True)), "measure": name, **correlated, **means})
@@ -268,7 +267,7 @@ def _correlations(x: Values, y: Values, seed: int, keys: Sequence[str], groups: 
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
 _RANKS = (*_PAIR, *N, *estimate("mean", "rank correlation", "signed"))
-_OVERLAP = (*_PAIR, *naming("k"), *N, *examples.above_chance_columns("IoU"))
+_OVERLAP = (*_PAIR, *naming("k"), *N, *_base.above_chance_columns("IoU"))
 
 
 @measure("agreement")
@@ -281,7 +280,7 @@ class AgreementMeasure(Measure):
         config = folder.manifest().config
         if len(config.attributions) < 2:
             return Missing("the run has one attribution, and agreement needs two; add one with --attributions")
-        rows = list(examples.explained(folder))
+        rows = list(_base.explained(folder))
         found = filled(
             Part("Agreement of attributions", _RANKS, list(_rank_lines(rows, config))),
             Part("Overlap of rationales", _OVERLAP, list(_overlap_lines(folder, rows, config.seed))),
@@ -292,7 +291,7 @@ class AgreementMeasure(Measure):
 def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
     """Yield Spearman's rho of each two attributions; constant magnitudes have no ranks."""
     vectors = {
-        name: {row.example_id: v for row, v in examples.vectors_of(name, rows, config) if np.ptp(np.abs(v)) > 0}
+        name: {row.example_id: v for row, v in _base.vectors_of(name, rows, config) if np.ptp(np.abs(v)) > 0}
         for name in config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
@@ -300,13 +299,13 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
         pairs = [(vectors[first][row.example_id], vectors[second][row.example_id]) for row in used]
         values = np.array([float(spearmanr(a, b).statistic) for a, b in pairs])
         if used:
-            mean = examples.mean_of(values, used, scale=(-1.0, 1.0))
+            mean = _base.mean_of(values, used, scale=(-1.0, 1.0))
             yield {"first": first, "second": second, "n": len(used), **mean}
 
 
 def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
     """Yield the overlap of each two rationales of the same k; those with their own size are compared with every k."""
-    both = itertools.combinations(examples.rationales_of(folder).items(), 2)
+    both = itertools.combinations(_base.rationales_of(folder).items(), 2)
     for ((first, k), one), ((second, other_k), other) in both:
         used = [row for row in rows if row.example_id in one and row.example_id in other]
         if not used or first == second or (k != other_k and k is not None and other_k is not None):
@@ -314,7 +313,7 @@ def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> It
         sets = [(len(row.spans), set(one[row.example_id]), set(other[row.example_id])) for row in used]
         values = np.array([overlap(len(a & b), len(a), len(b)) for _, a, b in sets])
         chance = np.array([chance_iou(n_units, len(a), len(b)) for n_units, a, b in sets])
-        found = examples.above_chance(values, chance, used)
+        found = _base.above_chance(values, chance, used)
         yield {"first": first, "second": second, "k": other_k if k is None else k, "n": len(used), **found}
 
 
@@ -350,13 +349,13 @@ class Compactness(Measure):
 
     def of(self, folder: RunFolder) -> Found | Missing:
         config, lines = folder.manifest().config, []
-        rows = list(examples.explained(folder))
+        rows = list(_base.explained(folder))
         for name in config.attributions:
-            used = [(row, vector) for row, vector in examples.vectors_of(name, rows, config) if vector.any()]
+            used = [(row, vector) for row, vector in _base.vectors_of(name, rows, config) if vector.any()]
             line: dict[str, Any] = {"attribution": name, "n": len(used)}
             for field, value in (("half_mass", half_mass), ("entropy", entropy)) if used else ():
                 values = np.array([value(v) for _, v in used])
-                line |= examples.mean_of(values, [row for row, _ in used], field=field)
+                line |= _base.mean_of(values, [row for row, _ in used], field=field)
             lines += [line] if used else []
         if not lines:
             return Missing("no example has an attribution with two units or more that are not all 0")
@@ -385,18 +384,18 @@ class ContiguityMeasure(Measure):
     needs = "rationales of two units or more"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        rows = {row.example_id: row for row in examples.explained(folder)}
+        rows = {row.example_id: row for row in _base.explained(folder)}
         lines = []
-        for (attribution, k), rationales in examples.rationales_of(folder).items():
+        for (attribution, k), rationales in _base.rationales_of(folder).items():
             used = [(rows[example], units) for example, units in rationales.items() if len(units) > 1]
             if not used:
                 continue
             sets = [(units, [span.field for span in row.spans]) for row, units in used]
             values = np.array([contiguity(units, fields) for units, fields in sets])
             chance = np.array([chance_contiguity(len(units), fields) for units, fields in sets])
-            found = examples.above_chance(values, chance, [row for row, _ in used])
+            found = _base.above_chance(values, chance, [row for row, _ in used])
             lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
         if not lines:
             return Missing("every rationale is a single unit; a larger --k gives longer ones")
-        columns = (*naming("attribution", "k"), *N, *examples.above_chance_columns("contiguity", "percent"))
+        columns = (*naming("attribution", "k"), *N, *_base.above_chance_columns("contiguity", "percent"))
         return Found((Part("Contiguity of rationales", columns, lines),))

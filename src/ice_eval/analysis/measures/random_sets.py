@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from ice_eval import stats
-from ice_eval.analysis import examples
-from ice_eval.analysis.examples import Values
-from ice_eval.analysis.measures._base import Found, Measure, Missing, Part, measure
+from ice_eval.analysis import _base
+from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, measure
 from ice_eval.analysis.measures.confidence import FOLDS, folds_of
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
@@ -40,7 +39,7 @@ def _cells(config: RunSettings) -> list[Configuration]:
 _REDACTION = (
     *naming("attribution", "operator", "null", "k"),
     *N,
-    *examples.above_chance_columns("prediction changes", "percent"),
+    *_base.above_chance_columns("prediction changes", "percent"),
 )
 
 
@@ -56,7 +55,7 @@ class Redaction(Measure):
             return Missing("it removes no rationale; run the same command again with --direction sufficiency,necessity")
         if config.adaptive == "examples":
             return _STOPPED
-        rows = {row.example_id: row for row in examples.explained(folder)}
+        rows = {row.example_id: row for row in _base.explained(folder)}
         found: dict[Configuration, list[tuple[str, float, float]]] = defaultdict(list)
         for scored in scored_examples(folder, config):
             for cell in (cell for cell in _cells(config) if cell.direction == "necessity"):
@@ -66,7 +65,7 @@ class Redaction(Measure):
             used = [rows[name] for name, *_ in of_cell]
             if used:
                 own, null = np.array([numbers for _, *numbers in of_cell]).T
-                above = examples.above_chance(own, null, used)
+                above = _base.above_chance(own, null, used)
                 lines.append({**cell._asdict(), "n": len(used), **above})
         if not lines:
             return Missing("no example has a rationale and a random set")
@@ -106,7 +105,7 @@ _LEVEL = 0.05
 _SIMULATED = (
     *naming("attribution", "null", "k"),
     *N,
-    *examples.above_chance_columns("accuracy", "percent"),
+    *_base.above_chance_columns("accuracy", "percent"),
     *columns("p-value", p_value="p"),
     *columns("percent", full="full text", majority="commonest label"),
     *columns("text", verdict="verdict"),
@@ -134,7 +133,7 @@ class Simulatability(Measure):
         config = folder.manifest().config
         if config.adaptive == "examples":
             return _STOPPED
-        rows = {row.example_id: row for row in examples.explained(folder)}
+        rows = {row.example_id: row for row in _base.explained(folder)}
         lessons: dict[Configuration, list[Lesson]] = defaultdict(list)
         # Sets do not depend on the operator and direction that they are scored under.
         every = _cells(config)
@@ -145,7 +144,7 @@ class Simulatability(Measure):
                 lessons[cell] += islice(_lessons(scored, cell, rows, words), _MOST - len(lessons[cell]))
         lines = []
         for cell, found in lessons.items():
-            groups, counts = examples.groups_of([each.row for each in found]), np.bincount([e.label for e in found])
+            groups, counts = _base.groups_of([each.row for each in found]), np.bincount([e.label for e in found])
             too_few = len(found) < FEWEST or np.count_nonzero(counts >= FOLDS) < 2
             if not too_few and (groups is None or len(set(groups)) >= FOLDS):
                 place = {"attribution": cell.attribution, "null": cell.null, "k": cell.k}
@@ -182,7 +181,7 @@ def _taught(lessons: Sequence[Lesson], n_words: int, groups: stats.Groups, seed:
     several = ([each.sets[number % len(each.sets)] for each in lessons] for number in range(n_students))
     own = right([each.rationale for each in lessons], n_words, labels, folds)
     null = np.array([right(bags, n_words, labels, folds) for bags in several])
-    above = examples.above_chance(own, null.mean(axis=0), [each.row for each in lessons])
+    above = _base.above_chance(own, null.mean(axis=0), [each.row for each in lessons])
     accuracies = null.mean(axis=1)
     one_sided = (stats.upper_pvalue(own.mean(), accuracies), stats.lower_pvalue(own.mean(), accuracies))
     p_value = min(1.0, 2 * min(one_sided))
@@ -287,9 +286,9 @@ class Interactions(Measure):
             return _STOPPED
         if SIZE not in config.nulls:
             return Missing("its random sets are matched with rationales; run the same command again with --null size")
-        rows = {row.example_id: row for row in examples.explained(folder)}
+        rows = {row.example_id: row for row in _base.explained(folder)}
         found: dict[tuple[str, str, Share | None], list[tuple[str, float, float, float]]] = defaultdict(list)
-        rationales = {key: own for key, own in examples.rationales_of(folder).items() if any(map(len, own.values()))}
+        rationales = {key: own for key, own in _base.rationales_of(folder).items() if any(map(len, own.values()))}
         operators = list(dict.fromkeys(cell.operator for cell in _cells(config)))
         for scored in scored_examples(folder, config, kinds=(Kind.RANDOM,)):
             for operator in operators:
@@ -349,7 +348,7 @@ def _interaction_line(
 ) -> dict[str, Any]:
     used = [rows[name] for name, *_ in found]
     additive, interaction, stronger = np.array([numbers for _, *numbers in found]).T
-    groups = examples.groups_of(used)
+    groups = _base.groups_of(used)
     return {
         **dict(zip(("attribution", "operator", "k"), key, strict=True)),
         "n": len(used),
@@ -357,6 +356,6 @@ def _interaction_line(
         "additive": float(additive.mean()),
         "interaction": float(interaction.mean()),
         "interaction_ci": stats.unbounded_interval(interaction, groups=groups),
-        **examples.mean_of(stronger, used, field="stronger"),
+        **_base.mean_of(stronger, used, field="stronger"),
         "p_value": stats.mean_pvalue(stronger, stats.CHANCE, groups=groups),
     }

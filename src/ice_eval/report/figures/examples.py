@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import altair as alt
 import numpy as np
 
-from ice_eval.analysis.examples import Values, quantiles, shares, shares_by_chance
+from ice_eval.analysis._base import Values, quantiles, shares, shares_by_chance
 from ice_eval.analysis.measures.explanations import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
