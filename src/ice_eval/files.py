@@ -76,6 +76,16 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
+def write_asked(path: Path, content: bytes) -> None:
+    """Write a file under a path that a person gave, and make its folder; raise `ConfigError` if that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(content)
+    except OSError as exc:
+        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
+
+
 def append(path: Path, content: bytes) -> None:
     """Append to a file and flush to disk; a kill or a StorageError may leave only the beginning of `content`."""
     with disk_errors(path), path.open("ab", buffering=0) as stream:

@@ -154,6 +154,25 @@ def written(value: Any, kind: CellKind) -> str:
     return _CELLS[kind](value)
 
 
+def whole(rate: float | None) -> str:
+    """Return a rate in whole percent."""
+    return EMPTY if rate is None else f"{100 * rate:.0f} %"
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, as `1 run` or `2 runs`."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+_APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
+"""Spaces in `95 %` and `n = 20`."""
+
+
+def unbroken(text: str) -> str:
+    """Return a text whose numbers stay on one line with their percent sign and their name."""
+    return _APART.sub("\u00a0", text)
+
+
 percent = partial(written, kind="percent")
 """A rate as `48.1 %`."""
 interval = partial(written, kind="percent interval")

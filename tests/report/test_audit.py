@@ -11,8 +11,7 @@ import pytest
 from tests.small_runs import METHODS, Waves, run, task_of, texts
 
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.audit import _exclusions, write_audit
-from ice_eval.report.provenance import provenance
+from ice_eval.report.provenance import _exclusions, provenance, write_audit
 from ice_eval.results import RunFolder
 from ice_eval.tasks._base import Shot
 

@@ -23,9 +23,8 @@ from ice_eval.report import (
     words_of,
     write_html,
 )
-from ice_eval.report.chain_view import chain_view, operator_of
 from ice_eval.report.chains import chain_verdict, cot_notes, cot_tables, headlines, plain_words
-from ice_eval.report.example import example_lines
+from ice_eval.report.example import chain_view, example_lines, operator_of
 from ice_eval.report.figures import figures
 from ice_eval.report.provenance import command, provenance
 from ice_eval.results import RunFolder, differences, view_example

@@ -16,8 +16,9 @@ from ice_eval.models.toy import Toy
 from ice_eval.report import page, summary_html, write_html
 from ice_eval.report.browser import script_json
 from ice_eval.report.comparison import comparison_page
-from ice_eval.report.page import ShownExample, content_policy, drawings, script_text, unbroken
+from ice_eval.report.page import ShownExample, content_policy, drawings, script_text
 from ice_eval.results import RunFolder, differences, view_example
+from ice_eval.table import unbroken
 from ice_eval.tasks import Records, Task
 
 SCRIPT = "<script>alert('{}')</script>"

@@ -162,7 +162,7 @@ def _content(view: "ExampleView") -> dict[str, Any]:
 
 def _steps(view: "ExampleView") -> dict[str, Any]:
     """Return the effect of each step of a chain; empty for other examples."""
-    from ice_eval.report.chain_view import chain_view, is_chain, operator_of
+    from ice_eval.report.example import chain_view, is_chain, operator_of
 
     if not is_chain(view) or view.example.skip_reason is not None:
         return {}

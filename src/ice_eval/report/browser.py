@@ -14,10 +14,17 @@ from scipy.special import logit
 
 from ice_eval.files import as_text
 from ice_eval.protocols import PROTOCOLS
-from ice_eval.report.chain_view import chain_record
-from ice_eval.report.example import LARGEST_LOG_ODDS, cut_at_units, shortened
+from ice_eval.report.example import (
+    ALWAYS,
+    LARGEST_LOG_ODDS,
+    MOST_REPLIES,
+    ChainReply,
+    chain_view,
+    cut_at_units,
+    shortened,
+)
 from ice_eval.report.tables import run_names
-from ice_eval.results import Configuration, ExampleOutcome, InputRow, RunFolder
+from ice_eval.results import Configuration, ExampleOutcome, InputRow, LedgerRow, RunFolder, RunSettings
 from ice_eval.results.agreements import disagreements
 from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
 from ice_eval.results.ledger import Ledger
@@ -41,6 +48,8 @@ LONGEST_TEXT = 600
 SIX_BITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 """A set of units is written as characters that stand for six units each, the first unit the lowest bit."""
 _CHARACTERS = np.frombuffer(SIX_BITS.encode(), np.uint8)
+_LONGEST_REPLY = 300
+"""Characters of a reply that the page shows; `ice show` prints the rest."""
 USUAL_UNITS = (6, 30)
 """Numbers of units that fit on a screen and leave enough sets to compare with."""
 
@@ -266,6 +275,30 @@ def example_record(
         "rationales": list(map(list, found.rationales)),
         "cells": cells,
     }
+
+
+def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettings) -> dict[str, Any] | None:
+    """Return what the example browser of the page shows of a chain beside its text; None for a skipped one."""
+    if example.skip_reason is not None:
+        return None
+    found = chain_view(example, rows, config.operators[0])
+    steps = [
+        {
+            "effect": None if effect is None else round(effect, 3),
+            "changed": n,
+            "read": read,
+            "replies": _shown_replies(replies),
+        }
+        for _, effect, n, read, replies in found.steps
+    ]
+    about = {"answer": found.answer, "gold": found.gold, "right": found.is_right, "operator": found.operator}
+    about |= {"alone": found.alone, "remark": ALWAYS if found.always else None}
+    return {**about, "whole": _shown_replies(found.whole), "empty": _shown_replies(found.empty), "steps": steps}
+
+
+def _shown_replies(replies: Sequence[ChainReply]) -> list[ChainReply]:
+    """Return the most frequent replies, shortened."""
+    return [reply._replace(text=shortened(reply.text, _LONGEST_REPLY)) for reply in replies[:MOST_REPLIES]]
 
 
 def in_six_bits(masks: NDArray[np.bool_]) -> str:

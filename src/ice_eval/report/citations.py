@@ -5,20 +5,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rich.text import Text
-
 from ice_eval.rationales import DYNAMIC
 from ice_eval.records import PASSAGE_FIELD
-from ice_eval.report.example import shortened
-from ice_eval.results import ExampleView, InputRow, RunFolder, Summary
+from ice_eval.report.example import NOT_TESTED, claim_scores, claim_test, shortened
+from ice_eval.results import InputRow, RunFolder, Summary
 from ice_eval.results.citations import CARRIES, CITED, LEVEL
 from ice_eval.results.records import CarriedLine, CitationSummary, ClaimLine, ClaimWord
-from ice_eval.results.view import ANSWER, CLAIM, QUESTION, ShownPassage, passages_named, passages_of
-from ice_eval.table import EMPTY, Column, Table, estimate, naming, percent, table_of, written
+from ice_eval.results.view import ANSWER, CLAIM, QUESTION, ShownPassage, passages_of
+from ice_eval.table import Column, Table, estimate, naming, table_of, whole
 
 MOST_ANSWERS = 25
 """Answers of a run that the page draws."""
-NOT_TESTED = "not tested"
 _LONGEST = 300
 """Characters of a passage that the page shows beside a claim."""
 _FEWEST_SETS = math.ceil(1 / LEVEL) - 1
@@ -75,13 +72,13 @@ def headline(content: CitationSummary) -> str:
         if content.n_claims:
             said = "Passages add next to nothing to any claim, so that no citation can carry one."
     else:
-        random = f"random passages of the same number: {_whole(line.carried_random)}"
+        random = f"random passages of the same number: {whole(line.carried_random)}"
         limits = "" if line.carried_ci is None else f" [{', '.join(f'{100 * each:.0f}' for each in line.carried_ci)}]"
-        said = f"Where passages matter, {_whole(line.carried)} {_subject(line)}{limits}; {random}."
+        said = f"Where passages matter, {whole(line.carried)} {_subject(line)}{limits}; {random}."
     for each in content.words:
         if each.word == "parametric":
             why = "without any passage they are about as probable"
-            said += f" {_whole(each.share)} of claims are parametric: {why}." if each.n else " No claim is parametric."
+            said += f" {whole(each.share)} of claims are parametric: {why}." if each.n else " No claim is parametric."
     return said
 
 
@@ -98,10 +95,6 @@ def _subject(line: CarriedLine) -> str:
     if line.k is None or line.k == DYNAMIC:
         return f"of claims are carried by the passages that {line.attribution} marks"
     return f"of claims are carried by the top {100 * line.k:g} % of passages by {line.attribution}"
-
-
-def _whole(value: float | None) -> str:
-    return EMPTY if value is None else f"{100 * value:.0f} %"
 
 
 def words_table(*summaries: Summary) -> Table:
@@ -166,53 +159,6 @@ def _about_claims(content: CitationSummary) -> Iterator[str]:
     reasons = Counter(claim.reason for claim in content.claims if claim.word is None)
     for reason, count in (reasons if content.claims else Counter(content.skipped)).most_common():
         yield f"{'1 claim was' if count == 1 else f'{count} claims were'} not tested: {reason}."
-
-
-def claim_scores(line: ClaimLine) -> list[tuple[str, str, str]]:
-    """Return the scores of a claim, per token and in sum, each with the passages that it was scored with."""
-    scores = {
-        "all passages": line.score_full,
-        "closed book": line.score_empty,
-        "cited alone": line.score_kept,
-        "without cited": line.score_removed,
-    }
-    counts = line.n_tokens
-    return [
-        (name, _score(value), _score(None if value is None or counts is None else value * counts))
-        for name, value in scores.items()
-    ]
-
-
-def _score(value: float | None) -> str:
-    return EMPTY if value is None else f"{value:z.2f}".replace("-", "−")
-
-
-def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
-    """Return sentences on the test of a claim and on the best set of other passages; none for one without numbers."""
-    if line.win_rate is None or line.p_value is None:
-        return []
-    rate = f"{_whole(line.win_rate)} of {line.n_sets} random {'set' if line.n_sets == 1 else 'sets'}"
-    found = [f"Its citations win against {rate}, ties counted half (p = {written(line.p_value, 'p-value')})."]
-    if line.preserved is not None:
-        found.append(f"Alone they preserve {percent(line.preserved)} of what all passages add.")
-    if line.other_preserved is not None:
-        named = f"{'passage' if len(line.other) == 1 else 'passages'} {passages_named(example, line.other)}"
-        found.append(f"The best other set ({named}) preserves {percent(line.other_preserved)}.")
-    return found
-
-
-def claim_lines(view: ExampleView) -> Iterator[Text]:
-    """Yield the word of a claim, its scores and its test, for the terminal."""
-    scale = "mean log-probability of the claim's tokens" if view.is_open else "1 if a reply states the claim, else 0"
-    yield Text(f"scores: {scale}")
-    line = view.claim
-    if line is None:
-        return
-    yield Text(f"word: {line.word or NOT_TESTED} ({line.reason})", style="bold")
-    yield Text(f"cites: {passages_named(view.example, line.cites) or 'none'}")
-    for name, mean, total in claim_scores(line):
-        yield Text(f"  {name:<14} {mean:>8}" + (f" per token {total:>9} in sum" if view.is_open else ""))
-    yield from map(Text, claim_test(line, view.example))
 
 
 class ShownClaim(NamedTuple):

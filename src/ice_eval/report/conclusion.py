@@ -23,7 +23,7 @@ from ice_eval.results.records import RobustnessLine
 from ice_eval.results.summary import CONTROL, Dropped, below_chance, dropped
 from ice_eval.scoring import LARGEST_NOISE
 from ice_eval.stats.verdict import MARGIN
-from ice_eval.table import EMPTY, Column, Table, interval, percent, table_of
+from ice_eval.table import Column, Table, interval, percent, table_of, whole
 
 NAMED_OTHERS = 2
 """Further methods that the sentence names."""
@@ -211,11 +211,6 @@ def agreed(words: Iterable[str]) -> str:
     """Return whether operators agree about methods, by the words on all operators."""
     said = {_AGREE.get(word, "not settled") for word in words}
     return "no" if "no" in said else said.pop() if len(said) == 1 else "in part"
-
-
-def whole(rate: float | None) -> str:
-    """Return a rate in whole percent."""
-    return EMPTY if rate is None else f"{100 * rate:.0f} %"
 
 
 def _verdicts(method: Method) -> str:

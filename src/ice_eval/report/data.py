@@ -175,12 +175,9 @@ def _holds_records(kind: Any) -> bool:
     return get_origin(kind) is tuple and get_args(kind)[1:] == (...,) and _is_record(get_args(kind)[0])
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    return _cached_hints(kind)
-
-
 @functools.cache
-def _cached_hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields of a record, by their names."""
     hints = get_type_hints(kind)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 

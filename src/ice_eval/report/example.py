@@ -1,7 +1,9 @@
-"""One example: its text with an attribution, its null as a histogram, and both as lines of text."""
+"""One example, chain or claim: its text with an attribution, its null, the effects of its steps, and lines of text."""
 
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +13,15 @@ from scipy.special import expit
 
 from ice_eval.errors import without_controls
 from ice_eval.nulls import SIZE
+from ice_eval.operators import pose_of
 from ice_eval.records import Kind, Span
 from ice_eval.report.colours import AGAINST, SUPPORT, WHITE
-from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, LedgerRow
+from ice_eval.results import ComparedOutcome, ExampleOutcome, ExampleView, InputRow, LedgerRow
+from ice_eval.results.chains import ANSWER, CHAIN, GOLD, LABELS, QUESTION, Flags, changed
 from ice_eval.results.outcomes import ALL
+from ice_eval.results.records import ClaimLine
 from ice_eval.results.view import Scores, passages_named, passages_of, set_of
-from ice_eval.table import share, written
+from ice_eval.table import EMPTY, percent, share, whole, written
 
 N_BINS = 24
 LARGEST_LOG_ODDS = 30.0
@@ -26,6 +31,8 @@ _FAINT = 0.1
 _GREY = "#6b6b6b"
 """Start of all shades: as dark as the full ones, so that a weak unit does not stand out on any background."""
 _BARS = "▁▂▃▄▅▆▇█"
+NOT_TESTED = "not tested"
+"""Word of a claim without a test."""
 _BEGINNING = 120
 """Characters of a passage that stand for it where it was printed in full before."""
 Place = tuple[str | None, str | None]
@@ -142,8 +149,8 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False,
 
     With `paper`, rationales have the numbers of the paper.
     """
-    from ice_eval.report.chain_view import chain_lines, is_chain  # they are written with what is above
     from ice_eval.report.citations import claim_lines
+    from ice_eval.report.example import chain_lines, is_chain  # they are written with what is above
 
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
@@ -250,3 +257,224 @@ def _score_line(row: LedgerRow, view: ExampleView) -> Text:
         named = passages_named(view.example, set_of(view.example, row)) or "none"
         return Text(f"  {value}  {name:<20} passages: {named}{act}")
     return Text(f"  {value}  {name:<20} {quoted((row.text or '').strip())}")
+
+
+MOST_REPLIES = 3
+"""Different replies that are shown of one step."""
+ALWAYS = "Every random removal of steps changes the answer, so that no single step stands out."
+REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
+
+
+def claim_scores(line: ClaimLine) -> list[tuple[str, str, str]]:
+    """Return the scores of a claim, per token and in sum, each with the passages that it was scored with."""
+    scores = {
+        "all passages": line.score_full,
+        "closed book": line.score_empty,
+        "cited alone": line.score_kept,
+        "without cited": line.score_removed,
+    }
+    counts = line.n_tokens
+    return [
+        (name, _score(value), _score(None if value is None or counts is None else value * counts))
+        for name, value in scores.items()
+    ]
+
+
+def _score(value: float | None) -> str:
+    return EMPTY if value is None else f"{value:z.2f}".replace("-", "−")
+
+
+def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
+    """Return sentences on the test of a claim and on the best set of other passages; none for one without numbers."""
+    if line.win_rate is None or line.p_value is None:
+        return []
+    rate = f"{whole(line.win_rate)} of {line.n_sets} random {'set' if line.n_sets == 1 else 'sets'}"
+    found = [f"Its citations win against {rate}, ties counted half (p = {written(line.p_value, 'p-value')})."]
+    if line.preserved is not None:
+        found.append(f"Alone they preserve {percent(line.preserved)} of what all passages add.")
+    if line.other_preserved is not None:
+        named = f"{'passage' if len(line.other) == 1 else 'passages'} {passages_named(example, line.other)}"
+        found.append(f"The best other set ({named}) preserves {percent(line.other_preserved)}.")
+    return found
+
+
+def claim_lines(view: ExampleView) -> Iterator[Text]:
+    """Yield the word of a claim, its scores and its test, for the terminal."""
+    scale = "mean log-probability of the claim's tokens" if view.is_open else "1 if a reply states the claim, else 0"
+    yield Text(f"scores: {scale}")
+    line = view.claim
+    if line is None:
+        return
+    yield Text(f"word: {line.word or NOT_TESTED} ({line.reason})", style="bold")
+    yield Text(f"cites: {passages_named(view.example, line.cites) or 'none'}")
+    for name, mean, total in claim_scores(line):
+        yield Text(f"  {name:<14} {mean:>8}" + (f" per token {total:>9} in sum" if view.is_open else ""))
+    yield from map(Text, claim_test(line, view.example))
+
+
+class ChainReply(NamedTuple):
+    """A reply of the model, perhaps given several times."""
+
+    text: str
+    changed: bool | None
+    """True if it is another answer than the chain's own; None where it cannot be read."""
+    times: int
+
+
+class StepEffect(NamedTuple):
+    """The effect of one step."""
+
+    text: str
+    effect: float | None
+    """Share of replies that change where it is gone, less the share where it is there; None where none was read."""
+    n_changed: int
+    n_read: int
+    replies: tuple[ChainReply, ...]
+    """Where it is gone, the most frequent first."""
+
+
+@dataclass(frozen=True)
+class ChainView:
+    """One chain with the effects of its steps."""
+
+    question: str
+    answer: str | None
+    gold: str | None
+    is_right: bool | None
+    operator: str
+    alone: bool
+    """True if steps were removed one at a time; else together with others."""
+    whole: tuple[ChainReply, ...]
+    """To the whole chain, asked several times."""
+    empty: tuple[ChainReply, ...]
+    """Without any step."""
+    steps: tuple[StepEffect, ...]
+    always: bool = False
+    """True if every random removal changes the answer, so that no step stands out although all may matter."""
+
+
+def is_chain(view: ExampleView) -> bool:
+    """Return whether an example is a chain of a run about chains."""
+    return view.labels == LABELS and CHAIN in view.example.fields
+
+
+def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> ChainView:
+    """Return the effects of the steps of a chain under one operator.
+
+    Where every step was taken away alone, its effect is how much more often the answer changes then than for the whole
+    chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
+    """
+    references = [
+        row
+        for row in rows
+        if row.key.kind in (Kind.FULL, Kind.EMPTY, Kind.AGAIN) and pose_of(row.key.operator) == pose_of(operator)
+    ]
+    whole = [row for row in references if row.kept]
+    removals = [
+        row
+        for row in rows
+        if row.key.operator == operator and (row.key.direction == "necessity" or row.key.kind == Kind.PROBE)
+    ]
+    # Explanations look for steps that matter, so that their rows are no sample of all.
+    drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
+    sample = [row for row in removals if row.key.kind in (Kind.RANDOM, Kind.PROBE)]
+    every = range(len(example.spans))
+    gone = [[row for row in sample if set(every) - set(row.kept) == {step}] for step in every]
+    there, alone = [whole for _ in every], all(gone)
+    if not alone:
+        gone = [[row for row in drawn if step not in row.kept] for step in every]
+        there = [[row for row in drawn if step in row.kept] for step in every]
+    texts = [example.fields[CHAIN][span.start : span.end] for span in example.spans]
+    return ChainView(
+        question=example.fields.get(QUESTION, ""),
+        answer=example.fields.get(ANSWER),
+        gold=example.fields.get(GOLD),
+        is_right=None if example.gold is None else example.gold == 0,
+        operator=operator,
+        alone=alone,
+        whole=_replies_of(whole),
+        empty=_replies_of([row for row in references if not row.kept]),
+        steps=tuple(map(_effect, texts, gone, there)),
+        always=not alone and bool(_read(drawn).size) and bool(_read(drawn).all()),
+    )
+
+
+def _effect(text: str, gone: Sequence[LedgerRow], there: Sequence[LedgerRow]) -> StepEffect:
+    without, with_it = _read(gone), _read(there)
+    effect = float(without.mean() - with_it.mean()) if without.size and with_it.size else None
+    return StepEffect(text, effect, int(without.sum()), int(without.size), _replies_of(gone))
+
+
+def _read(rows: Sequence[LedgerRow]) -> Flags:
+    """Return whether the answer changed, for the rows whose reply can be read."""
+    flags = changed(rows)
+    return flags[~np.isnan(flags)]
+
+
+def _replies_of(rows: Sequence[LedgerRow]) -> tuple[ChainReply, ...]:
+    """Return different replies with how often each came, the most frequent first."""
+    counts = Counter(
+        ((row.text or "").strip(), None if np.isnan(flag) else bool(flag))
+        for row, flag in zip(rows, changed(rows), strict=True)
+    )
+    return tuple(ChainReply(text, flag, count) for (text, flag), count in counts.most_common())
+
+
+def chain_lines(
+    view: ExampleView, compared: Sequence[ComparedOutcome], *, n_random: int, colour: bool, paper: bool
+) -> Iterator[Text]:
+    """Yield the chain, the effect of each step, what explanations chose, and random rows: all of them if negative."""
+    operator = operator_of(view)
+    found = chain_view(view.example, view.rows, operator)
+    yield Text(f"question: {found.question}")
+    judged = {None: "", True: " (right)", False: f" (wrong: {found.gold})"}[found.is_right]
+    yield Text(f"own answer: {found.answer}{judged}")
+    yield from _reply_lines("whole chain", found.whole)
+    yield from _reply_lines("no steps", found.empty)
+    for name, said in view.example.answers.items():
+        yield Text(f"{name}: {said.problem if said.text is None else f'the model wrote {quoted(said.text)}'}")
+    yield Text()
+    gone = "removed alone" if found.alone else "among those removed"
+    yield Text(f"steps, and how much more often the answer changes with each {gone} ({operator})", style="bold")
+    if found.always:
+        yield Text(ALWAYS)
+    for number, step in enumerate(found.steps, start=1):
+        effect = "   – " if step.effect is None else f"{step.effect:+.2f}"
+        head = Text(f"{number:>3}  {effect}  {step.n_changed}/{step.n_read}  ")
+        yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
+        yield from _reply_lines("      without it", step.replies)
+    for each in compared:
+        yield from (Text(), heading(each.line, paper=paper))
+        for row in view.rationale_rows(each.line) if each.line.error is None else ():
+            yield _row_line(row, each.line.rationale, each.line.direction)
+    chosen = [(operator, "sufficiency"), (operator, "necessity")]
+
+    def random_line(row: LedgerRow) -> Text:
+        gone = [step for step in range(len(found.steps)) if step not in row.kept]
+        return _row_line(row, row.kept if row.key.direction == "sufficiency" else gone, row.key.direction)
+
+    yield from random_lines(view, n_random, chosen, random_line)
+
+
+def _row_line(row: LedgerRow, steps: Sequence[int], direction: str | None) -> Text:
+    """Return the reply to a row in which just these steps are kept, or removed; they are counted from 1."""
+    named = ", ".join(str(step + 1) for step in steps)
+    numbers = f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
+    [reply] = _replies_of([row])
+    act = "alone" if direction == "sufficiency" else "removed"
+    return Text(f"  {numbers} {act}: {quoted(reply.text)} ({REPLIES[reply.changed]})")
+
+
+def operator_of(view: ExampleView) -> str:
+    """Return the operator that is shown: the first of those that were chosen, or of all."""
+    chosen = [each.line.operator for each in view.compared if each.line.operator != ALL]
+    scored = [row.key.operator for row in view.rows if row.key.kind == Kind.RANDOM]
+    return next((name for name in [*chosen, *scored] if name), "delete")
+
+
+def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:
+    for reply in replies[:MOST_REPLIES]:
+        times = f", {reply.times} times" if reply.times > 1 else ""
+        yield Text(f"{name}: {quoted(reply.text)} ({REPLIES[reply.changed]}{times})")
+    if len(replies) > MOST_REPLIES:
+        yield Text(f"{name}: {len(replies) - MOST_REPLIES} other replies")

@@ -14,12 +14,12 @@ from ice_eval.analysis.measures import Found, Missing
 from ice_eval.files import as_text
 from ice_eval.report.analyses import answer_notes, answer_tables, grid_places
 from ice_eval.report.colours import verdict_of, word_of_line
-from ice_eval.report.conclusion import control_fails, listed, lost, whole
+from ice_eval.report.conclusion import control_fails, listed, lost
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
-from ice_eval.table import Column, Table, interval, naming, percent, share, table_of
+from ice_eval.table import Column, Table, counted, interval, naming, percent, share, table_of, whole
 
 _NAMED = 4
 """Configurations of a failing control that are named."""
@@ -139,8 +139,8 @@ def grid_page(content: GridContent, figures: Sequence[dict[str, Any]], home: Pat
     runs = content.results.runs
     models, tasks = (len({getattr(run, name) for run in runs}) for name in ("model", "task"))
     return GridPage(
-        f"{_counted(len(runs), 'run')} ({_counted(models, 'model')}, {_counted(tasks, 'task')}), "
-        f"{_counted(len(single), 'configuration')}",
+        f"{counted(len(runs), 'run')} ({counted(models, 'model')}, {counted(tasks, 'task')}), "
+        f"{counted(len(single), 'configuration')}",
         {run.name: link_to(run.folder.path / "report.html", home) for run in runs},
         tuple(_sentences(single, found.get("guidelines"))),
         tuple(_problems(content, single)),
@@ -189,10 +189,6 @@ def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     return table_of("Lowest and highest win rates of the grid", sorted(rates, key=worst), columns)
 
 
-def _counted(n: int, name: str) -> str:
-    return f"{n} {name}{'' if n == 1 else 's'}"
-
-
 def _cell(line: SummaryLine | None) -> Cell:
     if line is None or line.win_rate is None:
         return Cell("–")
@@ -235,7 +231,7 @@ def _counts(lines: Sequence[GridLine[SummaryLine]]) -> str:
         return "No explanation was evaluated." if lines else "No explanation could be evaluated."
     most, beat = max(map(len, won.values())), "random sets of the same size under every operator"
     if not any(map(any, won.values())):
-        return f"No method is shown to beat {beat} in any of {_counted(most, 'case')}."
+        return f"No method is shown to beat {beat} in any of {counted(most, 'case')}."
     # Methods with equal counts are named together, those with the higher win rates first.
     groups: dict[tuple[int, int], list[str]] = {}
     for name in sorted(won, key=lambda name: (-sum(won[name]) / len(won[name]), -sum(rates[name]) / len(rates[name]))):
@@ -243,7 +239,7 @@ def _counts(lines: Sequence[GridLine[SummaryLine]]) -> str:
     (((n, total), best), *rest) = groups.items()
     others = "".join(f", {listed(names)} in {n} of {of}" for (n, of), names in rest)
     named, verb = listed(best), "beats" if len(best) == 1 else "beat"
-    return f"{named[:1].upper()}{named[1:]} {verb} {beat} in {n} of {_counted(total, 'case')}{others}."
+    return f"{named[:1].upper()}{named[1:]} {verb} {beat} in {n} of {counted(total, 'case')}{others}."
 
 
 def _problems(content: GridContent, lines: Sequence[GridLine[SummaryLine]]) -> Iterator[str]:

@@ -18,16 +18,29 @@ from ice_eval import __version__
 from ice_eval.analysis import GridResults
 from ice_eval.analysis.measures import Found, Missing, measured, measures
 from ice_eval.choices import TableColumns
-from ice_eval.errors import ConfigError, MissingExtraError, StorageError, require, without_controls
-from ice_eval.files import as_text, cache_folder, write_atomically
+from ice_eval.errors import MissingExtraError, StorageError, require, without_controls
+from ice_eval.files import as_text, cache_folder, write_asked, write_atomically
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
-from ice_eval.report.chain_view import ALWAYS, REPLIES, chain_view, is_chain, operator_of
 from ice_eval.report.chains import capacity_table, chain_verdict
 from ice_eval.report.citations import MEANINGS, headline, headlines, shown_answers, words_table
 from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour, verdict_of, word_of_line
 from ice_eval.report.conclusion import conclude
-from ice_eval.report.example import example_lines, harmless, histogram, numbers_of, pieces, rgb, shown, title_of
+from ice_eval.report.example import (
+    ALWAYS,
+    REPLIES,
+    chain_view,
+    example_lines,
+    harmless,
+    histogram,
+    is_chain,
+    numbers_of,
+    operator_of,
+    pieces,
+    rgb,
+    shown,
+    title_of,
+)
 from ice_eval.report.grid_page import GridContent, grid_page, link_to, together
 from ice_eval.report.provenance import CITATION, PROMPTS, command, provenance
 from ice_eval.report.sentences import SCOPE, in_first_setting, lead, notes, place_of
@@ -35,7 +48,7 @@ from ice_eval.report.tables import cost_table, run_names, summary_table, tables
 from ice_eval.results import ExampleView, RunFolder, Summary
 from ice_eval.results.records import CitationSummary
 from ice_eval.results.summary import simultaneous as with_simultaneous
-from ice_eval.table import interval, percent, written
+from ice_eval.table import interval, percent, unbroken, written
 
 if TYPE_CHECKING:
     from ice_eval.report.figures.figure import Chart
@@ -110,12 +123,7 @@ def html_page(
 
 def write_page(text: str, path: Path) -> Path:
     """Write a page; raise `ConfigError` if the file cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with write_atomically(path) as stream:
-            stream.write(text.encode("utf-8"))
-    except OSError as exc:
-        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
+    write_asked(path, text.encode("utf-8"))
     return path
 
 
@@ -266,10 +274,6 @@ def _library(version: str, made_by: str) -> str:
     return bundle
 
 
-_APART = re.compile(r"(?<=\d) (?=%)|(?<=\b[a-zκ]) (?== [\d+−-])|(?<=\b[a-zκ] =) (?=[\d+−-])")
-"""Spaces in `95 %` and `n = 20`."""
-
-
 def template(name: str) -> jinja2.Template:
     return _environment().get_template(name)
 
@@ -297,11 +301,6 @@ def _with_code(text: str) -> Markup:
 def _named(value: Any) -> Any:
     """Return a value without characters that turn the order of numbers; texts of examples are passed `as_is`."""
     return without_controls(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def unbroken(text: str) -> str:
-    """Return a text whose numbers stay on one line with their percent sign and their name."""
-    return _APART.sub("\u00a0", text)
 
 
 def script_text(source: str) -> Markup:

@@ -12,8 +12,7 @@ from ice_eval.analysis._base import Values, quantiles, shares, shares_by_chance
 from ice_eval.analysis.measures.explanations import HUMAN, iou, marks_of, tells_units_apart
 from ice_eval.errors import ConfigError
 from ice_eval.nulls import SIZE
-from ice_eval.report.chain_view import is_chain
-from ice_eval.report.example import LARGEST_LOG_ODDS
+from ice_eval.report.example import LARGEST_LOG_ODDS, is_chain
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.figure import UNIT, Figure
 from ice_eval.report.figures.tables import Plausibility, plausibility_scatter
