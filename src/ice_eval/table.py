@@ -113,8 +113,9 @@ def table_of(
     *,
     runs: Sequence[str] = (),
     best: tuple[str, set[int]] | None = None,
+    whole: bool = False,
 ) -> Table:
-    """Return lines as a table, without identifying columns that have the same value in every row.
+    """Return lines as a table, without identifying columns that have the same value in every row, unless it is `whole`.
 
     A null, direction or k that is not the usual one is always shown. `runs` are the names of the lines' runs, shown as
     the first column; `best` is the header of a column and the lines printed in bold there.
@@ -122,7 +123,7 @@ def table_of(
     found = [(column, [column.cell(line) for line in lines]) for column in columns]
     if runs:
         found.insert(0, (Column("run", "run", "text"), list(runs)))
-    shown = [each for each in found if each[0].header not in _OPTIONAL or _is_informative(each[0].header, each[1])]
+    shown = [each for each in found if whole or each[0].header not in _OPTIONAL or _is_informative(*each)]
     header = tuple(column.header for column, _ in shown)
     bold = frozenset((line, header.index(best[0])) for line in best[1]) if best else frozenset()
     words: tuple[tuple[str | None, ...], ...] = ()
@@ -131,9 +132,9 @@ def table_of(
     return Table(title, header, tuple(zip(*(cells for _, cells in shown), strict=True)), bold, words)
 
 
-def _is_informative(header: str, cells: Sequence[str]) -> bool:
-    values = set(cells)
-    return len(values) > 1 or (header in _USUAL and not values <= {_USUAL[header]})
+def _is_informative(column: Column, cells: Sequence[str]) -> bool:
+    values, usual = set(cells), _USUAL.get(column.header)
+    return len(values) > 1 or (usual is not None and not values <= {usual})
 
 
 _NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\]| \[[+−-][\d.]+, [+−-][\d.]+\])?|{EMPTY}")

@@ -14,6 +14,7 @@ from ice_eval._registry import Registry
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.results.view import is_open
 from ice_eval.stats import Groups
 from ice_eval.table import CellKind, Column, estimate
 
@@ -104,7 +105,7 @@ def measured(asked: Mapping[str, Measure], folders: Sequence[RunFolder]) -> list
 
 
 def _of_run(measure: Measure, folder: RunFolder) -> Found | Missing:
-    if len(folder.manifest().labels) == 1:
+    if is_open(folder.manifest().labels):
         return Missing("measures are about probabilities of labels, and this run scores a given text")
     return measure.of(folder)
 

@@ -215,8 +215,7 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
         Column("named", "most frequent of these", "text", get=lambda each: _named(each.surviving.values())),
     )
     # The task is named although it is the same in every row: tables of several audits are put together.
-    rows = tuple(tuple(column.cell(each) for column in judged) for each in audit.judged)
-    tables = [Table("What survives the blacklist of infill", tuple(column.header for column in judged), rows)]
+    tables = [table_of("What survives the blacklist of infill", audit.judged, judged, whole=True)]
     if fills is None:
         return tables
     estimated = {each.reference: each.rate for each in audit.judged}

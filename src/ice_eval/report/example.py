@@ -149,8 +149,6 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False,
 
     With `paper`, rationales have the numbers of the paper.
     """
-    from ice_eval.report.citations import claim_lines
-    from ice_eval.report.example import chain_lines, is_chain  # they are written with what is above
 
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")

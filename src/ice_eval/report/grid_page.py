@@ -19,6 +19,7 @@ from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
+from ice_eval.results.view import is_open
 from ice_eval.table import Column, Table, counted, interval, naming, percent, share, table_of, whole
 
 _NAMED = 4
@@ -126,7 +127,7 @@ def together(folders: Sequence[RunFolder], summaries: Sequence[Summary]) -> Grid
         for manifest, (path, (folder, (model, task), _)) in zip(manifests, unique.items(), strict=True)
     ]
     results = grid_results(runs, [summary for _, _, summary in unique.values()])
-    of_texts = all(each.config.subject == "text" and len(each.labels) > 1 for each in manifests)
+    of_texts = all(each.config.subject == "text" and not is_open(each.labels) for each in manifests)
     is_asked = of_texts or len(results.chains) == len(runs)
     return GridContent(results, answers(results) if is_asked else {})
 

@@ -24,6 +24,7 @@ from ice_eval.results import Manifest, RunFolder, RunSettings
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import ChainInfo, ServerInfo
 from ice_eval.results.summary import simultaneous as with_simultaneous
+from ice_eval.results.view import is_open
 from ice_eval.settings import RUN, SETTINGS, ChainFields, RunConfig, chain_fields, run_config
 from ice_eval.table import Table, unbroken
 from ice_eval.tasks import FileData, NoData, Task, adhoc_task, in_chat, load_task, named_task, relabelled
@@ -385,7 +386,7 @@ def _prompts(manifest: Manifest) -> list[tuple[str, str]]:
     """Return everything that the model reads beside the data, with a name each."""
     system = manifest.identity.get("system")
     read = manifest.prompt if manifest.classifier_text is None else manifest.classifier_text
-    has_labels = manifest.chains is None and manifest.target_text is None and len(manifest.labels) > 1
+    has_labels = manifest.chains is None and manifest.target_text is None and not is_open(manifest.labels)
     labels = ", ".join(map(repr, manifest.labels)) if has_labels else ""
     worked = ((f"worked example {number}", text) for number, text in enumerate(manifest.worked, start=1))
     parts = [("system turn", str(system) if system else ""), *worked, ("prompt", read), ("labels", labels)]

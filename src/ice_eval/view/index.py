@@ -16,7 +16,7 @@ from ice_eval.report.sentences import setting_of
 from ice_eval.results import Manifest, RunFolder, Summary
 from ice_eval.results.json_files import read_record
 from ice_eval.results.summary import dropped
-from ice_eval.table import EMPTY, Column, Table, percent
+from ice_eval.table import EMPTY, Column, Table, percent, table_of
 
 _MANIFEST, _SUMMARY = "manifest.json", "summary.json"
 _SKIPPED = {"node_modules", "site-packages", "__pycache__"}
@@ -126,7 +126,7 @@ def runs_table(entries: Sequence[RunEntry]) -> Table:
             "finished", "finished", "text", get=lambda each: (each.manifest.finished or EMPTY)[:16].replace("T", " ")
         ),
     )
-    return _table("Runs", entries, columns)
+    return table_of("Runs", entries, columns, whole=True)  # a reader filters by them
 
 
 class _GridLine(NamedTuple):
@@ -155,7 +155,7 @@ def grid_table(entries: Sequence[RunEntry]) -> Table:
         Column("verdict", "verdict", "text", get=lambda each: short_verdict(each.method) or EMPTY),
         Column("run", "run", "text", get=lambda each: each.entry.name),
     )
-    return _table("Win rates of all methods", lines, columns)
+    return table_of("Win rates of all methods", lines, columns, whole=True)
 
 
 def _rate(operator: str, method_of: Callable[[Any], Method | None]) -> Column:
@@ -170,9 +170,3 @@ def _rate(operator: str, method_of: Callable[[Any], Method | None]) -> Column:
 def _operators(entries: Sequence[RunEntry]) -> list[str]:
     """Return all operators of some runs, in the order of their first run."""
     return list(dict.fromkeys(name for each in entries for name in each.manifest.config.operators))
-
-
-def _table(title: str, lines: Sequence[object], columns: Sequence[Column]) -> Table:
-    """Return a table with all of its columns: a reader filters by them."""
-    header = tuple(column.header for column in columns)
-    return Table(title, header, tuple(tuple(column.cell(line) for column in columns) for line in lines))

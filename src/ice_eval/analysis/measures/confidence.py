@@ -28,6 +28,7 @@ from ice_eval.records import NOT_SET, Kind, PerUnit
 from ice_eval.results import InputRow, Manifest, RunFolder, RunSettings
 from ice_eval.results.comparisons import Reading
 from ice_eval.results.summary import scored_examples
+from ice_eval.results.view import is_open
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Groups
 from ice_eval.table import N, columns, estimate, naming
@@ -226,7 +227,7 @@ class ModelConsistency(Measure):
         kinds: dict[tuple[object, ...], list[RunFolder]] = defaultdict(list)
         for folder in folders:
             manifest = folder.manifest()
-            if len(manifest.labels) > 1:
+            if not is_open(manifest.labels):
                 kinds[manifest.config.task, frozenset(manifest.labels), manifest.config.unit].append(folder)
         lines, grouped = list[dict[str, Any]](), False
         for alike in kinds.values():
