@@ -17,7 +17,7 @@ from ice_eval.results import Configuration, SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
-from ice_eval.table import Column, N, columns, estimate, naming
+from ice_eval.table import CellKind, Column, N, columns, estimate, naming
 
 LEVEL = 0.05
 """Level of p-values that are adjusted over a whole grid."""
@@ -160,23 +160,24 @@ def _is_significant(line: SummaryLine) -> bool:
 
 _PROMPT_PLACE = ("attribution", "null", "operator", "direction", "k")
 _SIZE_PLACE = ("prompt", "attribution", "null", "operator", "direction")
+
+
+def _range_columns(choice: str, where: str, kind: CellKind) -> tuple[Column, ...]:
+    """Return columns of the lowest and the highest win rate over a choice, and of what gives them."""
+    ends = (("lowest", where), ("highest", f"{where} "))  # no two columns have the same header
+    found = [(Column(end, end, "percent"), Column(f"{end}_{choice}", header, kind)) for end, header in ends]
+    return (*itertools.chain(*found), Column("width", "range", "points"))
+
+
 _PROMPT_SPREAD_COLUMNS = (
     *naming(*_PROMPT_PLACE),
-    Column("n_prompts", "prompts", "count"),
-    Column("lowest", "lowest", "percent"),
-    Column("lowest_prompt", "under", "text"),
-    Column("highest", "highest", "percent"),
-    Column("highest_prompt", "under ", "text"),
-    Column("width", "range", "points"),
+    *columns("count", n_prompts="prompts"),
+    *_range_columns("prompt", "under", "text"),
 )
 _SIZE_COLUMNS = (
     *naming(*_SIZE_PLACE),
-    Column("lowest", "lowest", "percent"),
-    Column("lowest_k", "at k", "share"),
-    Column("highest", "highest", "percent"),
-    Column("highest_k", "at k ", "share"),
-    Column("width", "range", "points"),
-    Column("increases", "grows with k", "text"),
+    *_range_columns("k", "at k", "share"),
+    *columns("text", increases="grows with k"),
 )
 _CORRELATION_COLUMNS = (*naming(*_PROMPT_PLACE), Column("n", "runs", "count"), Column("r", "r", "signed"))
 _CONTRAST = ("attention", "gradient")

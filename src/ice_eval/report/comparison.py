@@ -2,21 +2,21 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ice_eval.files import as_text
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
-from ice_eval.report.colours import word_of
 from ice_eval.report.conclusion import listed
 from ice_eval.report.page import Drawings, html_page, write_page
 from ice_eval.report.sentences import difference_notes, setting_of
-from ice_eval.report.tables import difference_tables, run_letters, run_names, setting
+from ice_eval.report.tables import difference_tables, rate_columns, run_letters, run_names, setting
 from ice_eval.results import Configuration, RunDifference, Summary, WinRateDifference
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL
-from ice_eval.table import Column, Table, naming, table_of, written
+from ice_eval.table import Table, table_of, written
 
 SETTLED = 0.05
 """Largest adjusted p-value of a difference that names the better run."""
@@ -104,19 +104,9 @@ def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
     letters = run_letters(len(found) + 1)[1:]
     pairs = [(letter, line) for letter, each in zip(letters, found, strict=True) for line in leading(each)]
     shown = sorted(pairs, key=lambda pair: pair[1].p_adjusted or 0.0)[:most]
-    columns = (
-        *naming("attribution", "null", "operator", "direction", "k"),
-        Column("win_rate_first", "A", "percent", word=lambda line: word_of(line.attribution, line.verdict_first)),
-        Column(
-            "win_rate_second",
-            "B" if len(found) == 1 else "other",
-            "percent",
-            word=lambda line: word_of(line.attribution, line.verdict_second),
-        ),
-        Column("difference", "difference", "points"),
-        Column("difference_ci", "95 % CI", "points interval"),
-        Column("p_adjusted", "p adj.", "p-value"),
-    )
+    left_out = ("n", "p_value", "verdict_second")
+    columns = [each for each in rate_columns(found) if each.field not in left_out]
+    columns = [replace(each, header="difference") if each.field == "difference" else each for each in columns]
     title = "Differences" if len(shown) == len(pairs) else f"Differences, the clearest {len(shown)} of {len(pairs)}"
     return table_of(
         title, [line for _, line in shown], columns, runs=[name for name, _ in shown] if len(found) > 1 else ()

@@ -149,7 +149,6 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False,
 
     With `paper`, rationales have the numbers of the paper.
     """
-
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
     if is_chain(view) and example.skip_reason is None:

@@ -35,7 +35,7 @@ _FIGURES = {
 """Beginning of the names of the figures that belong to the answer of a question."""
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """One win rate of the matrix."""
 
     text: str
@@ -51,7 +51,7 @@ class Cell(NamedTuple):
 class MatrixRow(NamedTuple):
     run: str
     heads: tuple[str, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[MatrixCell, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Guideline(NamedTuple):
     reason: str = ""
 
 
-class Answer(NamedTuple):
+class AnsweredQuestion(NamedTuple):
     title: str
     notes: tuple[str, ...]
     tables: tuple[Table, ...]
@@ -101,7 +101,7 @@ class GridPage:
     problems: tuple[str, ...]
     guidelines: tuple[Guideline, ...]
     matrix: Matrix
-    answers: tuple[Answer, ...]
+    answers: tuple[AnsweredQuestion, ...]
     missing: tuple[str, ...]
     """Questions without an answer, and why."""
 
@@ -190,14 +190,14 @@ def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     return table_of("Lowest and highest win rates of the grid", sorted(rates, key=worst), columns)
 
 
-def _cell(line: SummaryLine | None) -> Cell:
+def _cell(line: SummaryLine | None) -> MatrixCell:
     if line is None or line.win_rate is None:
-        return Cell("–")
+        return MatrixCell("–")
     limits = line.win_rate_ci or ()
     values = " ".join(map(repr, (line.win_rate, *limits)))
     said = CONTROL if line.attribution == CONTROL else verdict_of(line)
     shown = f"{interval(line.win_rate_ci)}, {said}, n = {line.n}"
-    return Cell(percent(line.win_rate), values, word_of_line(line) or "", shown, line.attribution == CONTROL)
+    return MatrixCell(percent(line.win_rate), values, word_of_line(line) or "", shown, line.attribution == CONTROL)
 
 
 def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missing | None) -> Iterator[str]:
@@ -286,12 +286,12 @@ def _guidelines(found: Found | Missing | None) -> Iterator[Guideline]:
         yield Guideline(use, "; ".join(where[:_MOST]) + more, reason)
 
 
-def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> Answer:
+def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> AnsweredQuestion:
     start, told = _FIGURES.get(name), {name: found}
     prefix = f"{name.replace('_', '-')}: "
     drawn = tuple(figure for figure in figures if start and figure["name"].startswith(start))
     notes = tuple(note.removeprefix(prefix) for note in answer_notes(told))
-    return Answer(_title(name), notes, tuple(answer_tables(told)), drawn)
+    return AnsweredQuestion(_title(name), notes, tuple(answer_tables(told)), drawn)
 
 
 def _title(name: str) -> str:

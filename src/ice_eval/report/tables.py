@@ -311,8 +311,13 @@ def setting(value: object, longest: int = 60) -> str:
 def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
     """Return the win rates that runs share, their differences, and p-values adjusted over all rows of the table."""
     pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
+    return table_of("Win rates", [line for _, line in pairs], rate_columns(found), runs=[letter for letter, _ in pairs])
+
+
+def rate_columns(found: Sequence[RunDifference]) -> tuple[Column, ...]:
+    """Return the columns of win rates in two runs, of which the second is B where it is the only one."""
     second = "B" if len(found) == 1 else "other"
-    columns = (
+    return (
         *naming("attribution", "null", "operator", "direction", "k"),
         Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
         Column("win_rate_first", "A", "percent", word=lambda x: word_of(x.attribution, x.verdict_first)),
@@ -325,7 +330,6 @@ def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Tabl
             "verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of(x.attribution, x.verdict_second)
         ),
     )
-    return table_of("Win rates", [line for _, line in pairs], columns, runs=[letter for letter, _ in pairs])
 
 
 def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
