@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.stats.known_words import generator_of, words_used
 
 from ice_eval.stats import (
     Families,
@@ -22,7 +21,7 @@ from ice_eval.stats import (
     mean_tests,
     member_win_rates,
 )
-from ice_eval.stats._values import ROUND_OFF, IntegersBelow
+from ice_eval.stats._values import ROUND_OFF
 
 SCORES = st.one_of(
     st.integers(-4, 4).map(float),  # few values, so many ties
@@ -272,42 +271,3 @@ def test_families_stay_as_they_are():
     mean_tests(several, rng=partial(np.random.default_rng, 0), n_draws=99)
     for families, old in zip(several, before, strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(families, old, strict=True))
-
-
-# --- whole numbers below bounds ------------------------------------------------------------------------------------
-
-
-@given(
-    st.integers(0, 2**32 - 1),
-    st.lists(st.integers(1, 2**31), min_size=1, max_size=12),
-    st.lists(st.integers(1, 7), min_size=1, max_size=4),
-)
-def test_numbers_below_bounds_are_those_of_numpy(seed, bounds, batches):
-    ours, theirs = np.random.default_rng(seed), np.random.default_rng(seed)
-    numbers = IntegersBelow(ours, np.array(bounds), most_rows=7)
-    for n_rows in batches:
-        expected = theirs.integers(0, np.array(bounds), size=(n_rows, len(bounds)))
-        assert np.array_equal(numbers.draw(n_rows), expected)
-    assert ours.integers(0, 2**32) == theirs.integers(0, 2**32)
-
-
-@pytest.mark.parametrize("bounds", [[1], [1, 1, 1], [3, 1, 5], [1, 2**31], [2, 4, 8]], ids=str)
-def test_a_bound_of_one_takes_no_word(bounds):
-    words = np.random.default_rng(0).integers(1, 2**32, 60).tolist()
-    ours, theirs = generator_of(words), generator_of(words)
-    found = IntegersBelow(ours, np.array(bounds), most_rows=9).draw(9)
-    assert np.array_equal(found, theirs.integers(0, np.array(bounds), size=(9, len(bounds))))
-    assert words_used(ours) == words_used(theirs) == 9 * sum(bound > 1 for bound in bounds)
-
-
-@pytest.mark.parametrize("place", range(12))
-def test_a_word_that_is_refused_is_drawn_again(place):
-    bounds = np.array([7, 8, 10, 2**31 - 1])
-    words = np.random.default_rng(1).integers(2**31, 2**32, 40).tolist()
-    words[place] = 0  # refused for a bound that is no power of 2
-    ours, theirs = generator_of(words), generator_of(words)
-    numbers = IntegersBelow(ours, bounds, most_rows=5)
-    for n_rows in (2, 5, 1):
-        assert np.array_equal(numbers.draw(n_rows), theirs.integers(0, bounds, size=(n_rows, 4)))
-        assert words_used(ours) == words_used(theirs)
-    assert words_used(ours) == 4 * 8 + (place % 4 != 1)

@@ -1,6 +1,5 @@
 """Input checks, tie slack, groups of examples, and resampled means."""
 
-import sys
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -79,43 +78,6 @@ def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
         yield min(size, total - start)
 
 
-class IntegersBelow:
-    """Fast equivalent of `rng.integers(0, bounds, size=(n_rows, len(bounds)))` that draws the same numbers.
-
-    numpy draws a word of 32 bits for each number and takes the upper half of `word * bound` (Lemire, 2019). It rejects
-    a few words in 2**32, and a bound of 1 takes none; in these cases numpy itself is called. `rng` must use PCG64.
-    """
-
-    def __init__(self, rng: Rng, bounds: NDArray[np.int64], *, most_rows: int) -> None:
-        self._rng, self._bounds, self._wide = rng, bounds, bounds.astype(np.uint64)
-        self._limits = (np.uint64(2**32) - self._wide) % self._wide
-        self._products = np.empty((most_rows, len(bounds)), dtype=np.uint64)
-        self._lower = np.empty_like(self._products)
-        self._refused = np.empty(self._products.shape, dtype=bool)
-
-    def draw(self, n_rows: int) -> NDArray[np.int64]:
-        """Return (n_rows, columns) numbers; the array is overwritten by the next call."""
-        state = self._rng.bit_generator.state
-        words = self._words(n_rows * len(self._bounds)).reshape(n_rows, -1)
-        products = np.multiply(words, self._wide, out=self._products[:n_rows])
-        lower = np.bitwise_and(products, np.uint64(2**32 - 1), out=self._lower[:n_rows])
-        refused = np.less(lower, self._limits, out=self._refused[:n_rows])
-        if self._bounds.min() < 2 or refused.any():
-            self._rng.bit_generator.state = state
-            return self._rng.integers(0, self._bounds, size=(n_rows, len(self._bounds)))
-        products >>= np.uint64(32)
-        return products.view(np.int64)
-
-    def _words(self, n: int) -> NDArray[np.uint32]:
-        """Draw `rng.integers(0, 2**32, size=n, dtype=np.uint32)` as halves of 64-bit words, the lower half first."""
-        generator = self._rng.bit_generator
-        state: Any = generator.state
-        if sys.byteorder == "big" or state["bit_generator"] != "PCG64" or state["has_uint32"] or n % 2:
-            return self._rng.integers(0, 2**32, size=n, dtype=np.uint32)
-        words: NDArray[np.uint64] = generator.random_raw(n // 2)
-        return words.view(np.uint32)
-
-
 @dataclass(frozen=True)
 class Grouping:
     """Groups of examples: groups are drawn whole, and standard errors are those of group sums."""
@@ -189,9 +151,10 @@ def resampled_means(
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
     grouping = grouping_of(groups, n=len(sample))
     sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
-    sizes = list(batches(n_resamples, width=grouping.n, batch=batch))
-    numbers = IntegersBelow(rng, np.full(grouping.n, grouping.n), most_rows=sizes[0])
-    means = np.concatenate([_means_of_rows(sums, grouping, rows=numbers.draw(n)) for n in sizes])
+    draws = (
+        rng.integers(0, grouping.n, size=(n, grouping.n)) for n in batches(n_resamples, width=grouping.n, batch=batch)
+    )
+    means = np.concatenate([_means_of_rows(sums, grouping, rows=rows) for rows in draws])
     return means.reshape(n_resamples, *sample.shape[1:])
 
 

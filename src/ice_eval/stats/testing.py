@@ -176,12 +176,10 @@ def _swapped_statistics(
     """Return T of each draw, for tables of the same lengths."""
     lengths, starts = tables[0].lengths, tables[0].starts
     sizes = list(_values.batches(n_draws, width=lengths.size, batch=batch))
-    numbers = _values.IntegersBelow(rng, lengths, most_rows=sizes[0])
     advantages = np.empty((sizes[0], lengths.size))
     found: list[list[Draws]] = [[] for _ in tables]
     for n in sizes:
-        chosen = numbers.draw(n)
-        chosen += starts
+        chosen = starts + rng.integers(0, lengths, size=(n, lengths.size))
         for table, statistics in zip(tables, found, strict=True):
             statistics.append(_studentized(table.advantages(chosen, advantages[:n]), grouping))
     return [np.concatenate(own) for own in found]
