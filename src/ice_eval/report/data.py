@@ -175,9 +175,12 @@ def _holds_records(kind: Any) -> bool:
     return get_origin(kind) is tuple and get_args(kind)[1:] == (...,) and _is_record(get_args(kind)[0])
 
 
-@functools.cache
 def _hints(kind: Any) -> dict[str, Any]:
-    """Return the types of the fields of a record, by their names."""
+    return _cached_hints(kind)  # mypy takes no class for hashable
+
+
+@functools.cache
+def _cached_hints(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
 
