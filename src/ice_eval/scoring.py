@@ -211,6 +211,9 @@ def _bucket(length: int) -> int:
     return 1 << (length - 1).bit_length()
 
 
+# --- progress -------------------------------------------------------------------------------------------------------
+
+
 class Reporter(Protocol):
     """Receiver of progress and messages."""
 

@@ -110,6 +110,8 @@ def _of_run(measure: Measure, folder: RunFolder) -> Found | Missing:
     return measure.of(folder)
 
 
+# --- single examples ------------------------------------------------------------------------------------------------
+
 Values = NDArray[np.float64]  # (n,)
 ALIKE = 1e-9
 """Largest difference of equal drops of a probability."""

@@ -149,6 +149,8 @@ def check_explanations(
     return ExplanationCheck(fit, given.n_given - used)
 
 
+# --- a deployed model and its adapted copy --------------------------------------------------------------------------
+
 _INVERSE_TEMPERATURES = (0.0, 50.0)
 """Bounds for scores of unit spread; at 0 all labels are equally likely."""
 _ROUND_OFF = 1e-6

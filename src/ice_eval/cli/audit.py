@@ -126,6 +126,9 @@ def _words(path: Path) -> list[str]:
     return found
 
 
+# --- ice f-fidelity -------------------------------------------------------------------------------------------------
+
+
 @takes(*TASK, "device")
 def f_fidelity(
     values: dict[str, Any],

@@ -133,6 +133,8 @@ def _models() -> Iterator[Entry]:
         yield Entry(model.name, model.line, facts={"description": model.line, **asdict(model)})
 
 
+# --- ice paper ------------------------------------------------------------------------------------------------------
+
 DISCREPANCIES = "discrepancies"
 
 
@@ -217,6 +219,9 @@ def _print_table(name: str, style: str | None, out: Path | None, *, as_json: boo
     print_tables([shown], style=style)
     if note and style is None:
         print_line(note)
+
+
+# --- ice selftest ---------------------------------------------------------------------------------------------------
 
 
 def selftest(

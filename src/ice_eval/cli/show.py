@@ -190,6 +190,8 @@ def _record(row: "LedgerRow", view: "ExampleView") -> dict[str, Any]:
     }
 
 
+# --- ice view -------------------------------------------------------------------------------------------------------
+
 GRACE_S = 3.0
 """Seconds that a question to a model may still take after Ctrl-C."""
 

@@ -262,6 +262,9 @@ ALWAYS = "Every random removal of steps changes the answer, so that no single st
 REPLIES = {True: "another answer", False: "the same answer", None: "cannot be read"}
 
 
+# --- claims of cited answers ----------------------------------------------------------------------------------------
+
+
 def claim_scores(line: ClaimLine) -> list[tuple[str, str, str]]:
     """Return the scores of a claim, per token and in sum, each with the passages that it was scored with."""
     scores = {
@@ -307,6 +310,9 @@ def claim_lines(view: ExampleView) -> Iterator[Text]:
     for name, mean, total in claim_scores(line):
         yield Text(f"  {name:<14} {mean:>8}" + (f" per token {total:>9} in sum" if view.is_open else ""))
     yield from map(Text, claim_test(line, view.example))
+
+
+# --- chains of thought ----------------------------------------------------------------------------------------------
 
 
 class ChainReply(NamedTuple):

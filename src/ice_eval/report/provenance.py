@@ -310,6 +310,8 @@ def _problem_flags(manifest: Manifest) -> dict[str, Any] | None:
     return {**flags, "data": origin} if given else flags
 
 
+# --- a document for auditors ----------------------------------------------------------------------------------------
+
 _NAMED = 30
 """Ids of excluded examples that are printed for each reason."""
 

@@ -199,6 +199,8 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
+# --- what was answered ----------------------------------------------------------------------------------------------
+
 RESPONSES = "responses.jsonl"
 _Question = TypeVar("_Question", bound=Question)
 

@@ -192,6 +192,8 @@ def _rank_correlation(first: Values, second: Values) -> float | None:
     return float(spearmanr(first, second).statistic)
 
 
+# --- correlations ---------------------------------------------------------------------------------------------------
+
 Coefficient = Literal["pearson", "spearman"]
 FEWEST_PAIRS = 4
 """Fisher's z has the variance 1 / (n - 3)."""

@@ -220,6 +220,8 @@ def _checked(observed: float, null: Draws) -> Draws:
     return finite_vector(null, what="null score")
 
 
+# --- under several fills --------------------------------------------------------------------------------------------
+
 FillNumbers = NDArray[np.int64]  # (examples, sets)
 
 _LEVEL = 0.975  # of the intervals of single examples, which are two-sided 95 %
@@ -301,6 +303,8 @@ def _squares_within(values: Matrix, fills: FillNumbers, means: Matrix) -> Draws:
     squares: Draws = np.where(np.isnan(values), 0.0, deviations**2).sum(axis=1)
     return squares
 
+
+# --- one set after the other ----------------------------------------------------------------------------------------
 
 STOP_AFTER = 10
 """Number h of random sets at least as good (or as bad) that stops a tail."""

@@ -211,6 +211,8 @@ def _studentized_by_deviations(advantages: Draws, grouping: Grouping) -> Draws:
     return statistics
 
 
+# --- discoveries and adjusted p-values ------------------------------------------------------------------------------
+
 _LAMBDA = 0.5  # p-values above it are taken to be null ones
 _CONFIDENCE = 0.95
 

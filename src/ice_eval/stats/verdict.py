@@ -121,6 +121,8 @@ def reaches(rate: float, limit: float) -> bool:
     return rate >= limit - ROUND_OFF
 
 
+# --- dependence on steps --------------------------------------------------------------------------------------------
+
 Reasoning = Literal["decorative", "scaffolding", "genuine"]
 REASONING: tuple[Reasoning, ...] = get_args(Reasoning)
 """Words for a capacity, from lowest to highest."""

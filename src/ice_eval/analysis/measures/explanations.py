@@ -23,6 +23,8 @@ from ice_eval.stats import Groups
 from ice_eval.stats.agreement import FEWEST_PAIRS
 from ice_eval.table import Column, N, columns, estimate, naming
 
+# --- plausibility ---------------------------------------------------------------------------------------------------
+
 Marks = NDArray[np.bool_]
 """Units that a person marked, (n,)."""
 HUMAN = "human"
@@ -264,6 +266,8 @@ def _correlations(x: Values, y: Values, seed: int, keys: Sequence[str], groups: 
         found["detectable"] = each.detectable
     return found
 
+
+# --- agreement ------------------------------------------------------------------------------------------------------
 
 _PAIR = (Column("first", "attribution", "text"), Column("second", "and", "text"))
 _RANKS = (*_PAIR, *N, *estimate("mean", "rank correlation", "signed"))
