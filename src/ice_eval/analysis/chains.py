@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ice_eval.analysis._base import Found, Missing, Part, filled
 from ice_eval.analysis.grid import POSITIVE_RAW, GridResults, GridRun, eraser_agreement, is_control
-from ice_eval.analysis.measures._base import Found, Missing, Part, filled
 from ice_eval.operators import is_removal
 from ice_eval.results.chains import SHORT
 from ice_eval.results.outcomes import ALL
