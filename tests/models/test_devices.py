@@ -215,24 +215,3 @@ def test_layers_that_multiply_with_onednn_give_the_numbers_and_gradients_of_plai
     model.release()
     model.model(input_ids=ids)
     assert len(n_products) == few
-
-
-def _wrong(*_):
-    return torch.zeros(1, 16, 4)
-
-
-def _changed(*_):
-    raise RuntimeError("expected 7 arguments")
-
-
-@pytest.mark.parametrize("product", [_wrong, _changed], ids=lambda each: each.__name__.strip("_"))
-def test_products_of_a_torch_whose_operator_changed_are_not_used(tiny, monkeypatch, product):
-    monkeypatch.setattr(devices, "_mkl_is_slow", lambda: True)
-    monkeypatch.setattr(devices, "_product", product)
-    devices._has_onednn.cache_clear()
-    network = tiny("bert").model
-    try:
-        assert network(input_ids=torch.arange(60).view(3, 20)).logits.any()
-        assert not devices._has_onednn()
-    finally:
-        devices._has_onednn.cache_clear()

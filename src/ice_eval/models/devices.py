@@ -10,7 +10,7 @@ import importlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -121,8 +121,9 @@ def fast_products(model: Any) -> Callable[[], None]:
     """Let linear layers of a float32 model on a CPU multiply with oneDNN where MKL is slow; the result undoes it."""
     # torch multiplies float32 matrices with MKL, which keeps its AVX-512 kernels for processors of Intel. On a core of
     # a Zen 5 it computes 119 GFLOP/s, and oneDNN, which torch brings along, 260.
+    usable = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     plain = model.dtype == torch.float32 and input_device(model).type == "cpu" and not is_spread(model)
-    if not (plain and _mkl_is_slow() and _has_onednn()):
+    if not (usable and plain and _mkl_is_slow()):
         return lambda: None
     modules = [module for module in model.modules() if type(module) in (torch.nn.Linear, Conv1D)]
     replaced = contextlib.ExitStack()
@@ -138,19 +139,6 @@ def _mkl_is_slow() -> bool:
     except OSError:
         return False
     return torch._C.has_mkl and "vendor_id" in vendor and "GenuineIntel" not in vendor
-
-
-@cache
-def _has_onednn() -> bool:
-    """Return True if torch has oneDNN's product and it is right; the operator is no public one, and may change."""
-    if not (torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")):
-        return False
-    states, weight, bias = torch.arange(96.0).reshape(1, 16, 6), torch.eye(6)[:4], torch.arange(4.0)
-    try:
-        found = _product(states, weight, bias)
-    except (RuntimeError, TypeError, NotImplementedError):
-        return False
-    return torch.equal(found, states[..., :4] + bias)
 
 
 def _linear(module: Any, forward: Callable[[torch.Tensor], torch.Tensor], states: torch.Tensor) -> torch.Tensor:
