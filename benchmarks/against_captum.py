@@ -5,8 +5,7 @@
     python benchmarks/against_captum.py --device cuda --model random:qwen2-7b --n 16
 
 Needs captum. Prints JSON. Machines are noisy: medians of ratios, not seconds, are what to compare, and where others
-work on the same machine `OMP_NUM_THREADS=1` with `--clock cpu`. captum explains a second copy of the model, as
-transformers loads it; `--same-kernels` gives it ours, with its faster matrix products.
+work on the same machine `OMP_NUM_THREADS=1` with `--clock cpu`. Both explain the same model.
 
 ratio         seconds of captum with the batch that suited it best, against seconds of the attribution in a run
 one_by_one    the same for captum's own default, one perturbation at a time, where `--batches` has a 1
@@ -57,9 +56,6 @@ def main() -> None:
     arguments = _arguments()
     warnings.filterwarnings("ignore")
     model = model_of(arguments.model, device=arguments.device)
-    plain = model if arguments.same_kernels else model_of(arguments.model, device=arguments.device)
-    if not arguments.same_kernels:
-        plain.release()
     task = _task(arguments)
     items = [encode(model.codec, task, example) for example in task.examples(limit=arguments.n)]
     labels, clock = model.labels(task), CLOCKS[arguments.clock]
@@ -69,11 +65,10 @@ def main() -> None:
         "threads": torch.get_num_threads(),
         "texts": len(items),
         "units": [item.n_units for item in items],
-        "same_kernels": arguments.same_kernels,
     }
     for name in arguments.methods:
         spec = _spec(name, arguments)
-        texts = [Text(plain, labels, item) for item in items]
+        texts = [Text(model, labels, item) for item in items]
         ours, theirs = list[float](), list[dict[int, float]]()
         _run(model, task, name, spec, 1, clock)  # warms up
         _captum(texts[0], name, arguments, arguments.batches[-1])
@@ -113,7 +108,6 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    parser.add_argument("--same-kernels", action="store_true")
     parser.add_argument("--errors", action="store_true", help="count the errors of KernelSHAP; takes long")
     return parser.parse_args()
 

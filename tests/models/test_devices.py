@@ -15,7 +15,7 @@ from ice_eval.attributions import OF_EVERY_MODEL, Lens, Observer, attributions, 
 from ice_eval.encoding import encode, shared_prefix
 from ice_eval.errors import ConfigError
 from ice_eval.f_fidelity import trainable
-from ice_eval.models import devices, load_model
+from ice_eval.models import load_model
 from ice_eval.models.devices import is_offloaded
 
 LOOKING = [name for name, method in attributions.items() if method.needs - OF_EVERY_MODEL - {"generate"}]
@@ -182,36 +182,3 @@ def test_a_spread_classifier_is_not_trained(pairs):
     assert trainable(one) is one
     with pytest.raises(ConfigError, match="lie on one device"):
         trainable(spread)
-
-
-def passed(network, ids, weights=()):
-    """Outputs of a network, and gradients of their sum at its embeddings and some weights."""
-    embedded = network.get_input_embeddings()(ids).detach().requires_grad_(True)
-    outputs = network(inputs_embeds=embedded).logits
-    return outputs.detach(), *torch.autograd.grad(outputs.sum(), [embedded, *weights])
-
-
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_layers_that_multiply_with_onednn_give_the_numbers_and_gradients_of_plain_ones(tiny, monkeypatch, family):
-    monkeypatch.setattr(devices, "_mkl_is_slow", lambda: False)
-    plain = tiny(family).model
-    monkeypatch.setattr(devices, "_mkl_is_slow", lambda: True)
-    model = tiny(family)
-    n_products = []
-    product = devices._product
-    monkeypatch.setattr(devices, "_product", lambda *given: n_products.append(1) or product(*given))
-    ids = torch.arange(60).view(3, 20)
-    both = []
-    for network in (plain, model.model):
-        layers = [each for each in network.modules() if type(each).__name__ in {"Conv1D", "Linear"}]
-        both.append(passed(network, ids, [each.requires_grad_(True) for each in layers[1].parameters()]))
-        both[-1] += (network(input_ids=ids).logits.detach(),)
-    for ours, expected in zip(*both, strict=True):
-        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-5 * max(1.0, float(expected.abs().max())))
-    assert n_products
-    few = len(n_products)
-    model.model(input_ids=ids[:1, :4])
-    assert len(n_products) == few  # products of few rows stay where they are faster
-    model.release()
-    model.model(input_ids=ids)
-    assert len(n_products) == few

@@ -10,8 +10,6 @@ import importlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -19,15 +17,11 @@ import torch
 import transformers
 from accelerate.hooks import AlignDevicesHook, SequentialHook
 from numpy.typing import NDArray
-from transformers.pytorch_utils import Conv1D
 
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError, OutOfMemoryError, require
 
 T = TypeVar("T")
-
-_LEAST_ROWS = 16
-"""Rows of a product from which oneDNN is faster than MKL on the processors where it is used."""
 
 
 def input_device(model: Any) -> torch.device:
@@ -115,68 +109,6 @@ def replaced_forward(
             else:
                 restored.callback(setattr, module, name, own)
         yield
-
-
-def fast_products(model: Any) -> Callable[[], None]:
-    """Let linear layers of a float32 model on a CPU multiply with oneDNN where MKL is slow; the result undoes it."""
-    # torch multiplies float32 matrices with MKL, which keeps its AVX-512 kernels for processors of Intel. On a core of
-    # a Zen 5 it computes 119 GFLOP/s, and oneDNN, which torch brings along, 260.
-    usable = torch._C._has_mkldnn and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    plain = model.dtype == torch.float32 and input_device(model).type == "cpu" and not is_spread(model)
-    if not (usable and plain and _mkl_is_slow()):
-        return lambda: None
-    modules = [module for module in model.modules() if type(module) in (torch.nn.Linear, Conv1D)]
-    replaced = contextlib.ExitStack()
-    replaced.enter_context(
-        replaced_forward(modules, lambda module, forward: partial(_linear, module, forward), inside=False)
-    )
-    return replaced.close
-
-
-def _mkl_is_slow() -> bool:
-    try:
-        vendor = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return torch._C.has_mkl and "vendor_id" in vendor and "GenuineIntel" not in vendor
-
-
-def _linear(module: Any, forward: Callable[[torch.Tensor], torch.Tensor], states: torch.Tensor) -> torch.Tensor:
-    weight = module.weight if isinstance(module, torch.nn.Linear) else module.weight.t()
-    on_cpu = states.device.type == weight.device.type == "cpu"
-    if not on_cpu or states.numel() < _LEAST_ROWS * weight.shape[1] or states.dtype != torch.float32:
-        return forward(states)
-    if weight.dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
-        return forward(states)
-    if torch.is_grad_enabled() and (states.requires_grad or weight.requires_grad):
-        return _Product.apply(states, weight, module.bias)  # type: ignore[no-any-return,no-untyped-call]
-    return _product(states, weight, module.bias)
-
-
-def _product(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")
-    return found
-
-
-class _Product(torch.autograd.Function):
-    """`_product` with a gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-        ctx.save_for_backward(states if ctx.needs_input_grad[1] else None, weight)
-        return _product(states, weight, bias)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        states, weight = ctx.saved_tensors
-        of_states, of_weight, of_bias = ctx.needs_input_grad
-        flat = gradient.flatten(0, -2)
-        return (
-            _product(gradient, weight.t()) if of_states else None,
-            flat.t() @ states.flatten(0, -2) if of_weight else None,
-            flat.sum(dim=0) if of_bias else None,
-        )
 
 
 def to_device(array: NDArray[Any], device: torch.device | str) -> torch.Tensor:

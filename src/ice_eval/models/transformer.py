@@ -66,7 +66,6 @@ class HFModel(Model):
         # Where weights and states travel from device to device, two streams on one of them are no order.
         self.works_ahead = self.device.startswith("cuda") and not self.is_spread
         self.quantised = devices.quantised_by(model)
-        self._restore_products = devices.fast_products(model)
         self._gpus = devices.gpus_of(model)
         self._pad = codec.special.pad if codec.special.pad is not None else 0
         self._side: Any = None
@@ -77,7 +76,6 @@ class HFModel(Model):
         self._attention_modules: Collection[str] | None = None
 
     def release(self) -> None:
-        self._restore_products()
         for module in self._in_training:
             module.training = True
 
