@@ -221,6 +221,6 @@ def test_an_audit_document_is_written_and_named(ice, finished, tmp_path, monkeyp
     assert json.loads(done.out) == {"html": None, "pdf": str(tmp_path / "new" / "audit.pdf"), "figures": []}
     assert (tmp_path / "new" / "audit.pdf").read_bytes().startswith(b"%PDF")
     assert_refused(ice("report", finished, "--format", "md", "--pdf", "x.pdf"), "--format and --pdf exclude each other")
-    assert_refused(ice("report", finished, "--pdf", finished), str(finished), "cannot be written")
+    assert_refused(ice("report", finished, "--pdf", finished), str(finished), "a folder is in the place of this file")
     monkeypatch.setitem(sys.modules, "typst", None)
     assert_refused(ice("report", finished, "--pdf", "x.pdf"), "pip install 'ice-eval[pdf]'")

@@ -7,6 +7,7 @@ import pytest
 from tests.rows import join
 
 from ice_eval.encoding import encode
+from ice_eval.errors import CapabilityError
 from ice_eval.operators import operators
 from ice_eval.rationales import keep_mask, set_size, top_k, units_of
 from ice_eval.results.ledger import log_odds as log_odds_of
@@ -70,13 +71,18 @@ def test_the_truth_speaks_for_the_predicted_label(known):
 @pytest.mark.parametrize("keeps", [True, False], ids=["sufficiency", "necessity"])
 def test_the_truth_names_the_best_of_all_sets(known, operator, keeps):
     task, found = items(known, n=6)
+    method = operators.get(operator)()
+    if operator == "mask" and known.model.codec.special.mask is None:
+        with pytest.raises(CapabilityError, match="mask token"):
+            method.prepare(known.model.codec.special)
+        return
     for item in found:
         size = set_size(item.n_units, SHARE)
         best = units_of(top_k(known.truth(item), size, rng=np.random.default_rng(0)))
         sets = list(itertools.combinations(range(item.n_units), size))[:300]
         masks = np.array([keep_mask(units, item.n_units) for units in [best, *sets]])
         target = int(log_odds(known, task, item.full())[0] > 0)
-        inputs = operators.get(operator)().build(item, masks if keeps else ~masks, fills=item.ids[:0])
+        inputs = method.build(item, masks if keeps else ~masks, fills=item.ids[:0])
         scores = log_odds(known, task, inputs, target) * (1 if keeps else -1)
         assert scores[0] >= scores.max() - 1e-9
         if known.unique:

@@ -209,7 +209,7 @@ def test_a_rationale_swapped_with_its_complement_is_found(monkeypatch):
 
 
 def test_the_least_important_units_in_place_of_the_most_important_are_found(monkeypatch):
-    monkeypatch.setattr(rows, "top_k", lambda vector, size, *, rng: rationales.top_k(-vector, size, rng=rng))
+    monkeypatch.setattr(rows, "top_k", lambda vector, size, **ties: rationales.top_k(-vector, size, **ties))
     assert "a random set beats the truth" in names(sizes=NOTHING)
 
 
