@@ -77,7 +77,7 @@ class Heard:
 
 
 class Mortal(Waves):
-    """Meets its fate in every process where it scores, before the first rows."""
+    """Meets its fate in every process where it scores parts, before the first rows; checks call `log_scores`."""
 
     def __init__(self, folder, fate):
         super().__init__()
@@ -89,11 +89,11 @@ class Mortal(Waves):
             (self.folder / f"threads-{n_threads}-process-{os.getpid()}").touch()
         return n_threads or 1
 
-    def log_scores(self, batch, labels, *, prefix=0):
+    def submit(self, batch, labels, *, prefix=0):
         if not self.met:
             self.met = True
             self.fate(self.folder)
-        return super().log_scores(batch, labels, prefix=prefix)
+        return super().submit(batch, labels, prefix=prefix)
 
 
 def taken(path):
