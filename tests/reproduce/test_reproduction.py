@@ -4,12 +4,14 @@ import csv
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import Silent
-from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen
+from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen, contents
+from ice_eval.reproduce.contents import Sources
 
 TEXTS = [
     label for label, item in ITEMS.items() if item.content and not any(EXPERIMENTS[e].steps for e in item.experiments)
@@ -109,7 +111,7 @@ def test_the_encoder_table_holds_nsr_and_its_area(work, made):
     suf, auc = (rates(made, "tab:encoder_results", name) for name in ("sufficiency", "auc_sufficiency"))
     assert len(suf) == 20
     for (_, task, attribution), value in suf.items():
-        of = {x["k"]: x["nsr"] for k in (0.1, 0.2, 0.3, 0.4, 0.5)
+        of = {x["k"]: x["nsr_mean"] for k in (0.1, 0.2, 0.3, 0.4, 0.5)
               for x in lines(work, "encoder", task=task, attribution=attribution, operator="delete", k=k)}  # fmt: skip
         assert value == of[0.2]
         if None in of.values():
@@ -118,6 +120,38 @@ def test_the_encoder_table_holds_nsr_and_its_area(work, made):
             curve = [0.0, *(of[k] for k in sorted(of))]
             by_hand = sum((a + b) / 2 * 0.1 for a, b in zip(curve, curve[1:], strict=False))
             assert auc["toy", task, attribution] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_the_encoder_table_has_the_share_of_rejected_examples_also_where_it_is_none(work, made):
+    found = rates(made, "tab:encoder_results", "significant_rate")
+    assert len(found) == 20
+    for (_, task, attribution), value in found.items():
+        [line] = lines(work, "encoder", task=task, attribution=attribution, operator="delete")
+        assert value == (line["significant_rate"] or 0)
+        assert (line["significant_rate"] is None) == bool(line["significant_reason"])
+    assert {v.published for v in made["tab:encoder_results"].values} == {None}, "the toy is no BERT"
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("org/bert-base-uncased-SST-2", "bert-base-uncased"),
+        ("/models/BERT-base-uncased", "bert-base-uncased"),
+        ("distilbert/distilbert-base-uncased-finetuned-sst-2-english", None),
+    ],
+)
+def test_encoders_stand_beside_the_paper_if_they_are_bert(work, model, name):
+    grid = work.sources().grid("encoder")
+    renamed = replace(
+        grid, configurations=tuple(replace(x, run=replace(x.run, model=model)) for x in grid.configurations)
+    )
+    found = contents.encoder(Sources(lambda _: renamed, lambda _: []))
+    [value] = [
+        v.published
+        for v in found
+        if (v.place["task"], v.place["attribution"], v.quantity) == ("sst2", "lime", "sufficiency")
+    ]
+    assert value == (0.617 if name else None)
 
 
 def test_anti_faithful_configurations_are_all_below_one_half_worst_first(work, made):
@@ -168,6 +202,19 @@ def test_a_run_that_fails_leaves_its_tables_partly_done(choices, data, tmp_path)
     assert again.choices.n == 4
     again.run(chosen(["tab:ksweep"]), executor=None, reporter=Silent())
     assert again.progress(chosen(["tab:ksweep"]))[0].state == "done"
+
+
+def test_languages_have_the_attributions_of_the_authors_scripts_under_their_protocol(data, tmp_path):
+    given = {"models": {"": ["toy"]}, "n": 3, "m": 3, "data_dir": str(data), "protocol": "authors"}
+    work = Reproduction.opened(tmp_path, given)
+    for experiment in ("multilingual", "translation", "k-sweep"):
+        for run in work.grid(experiment).runs():
+            first = ("attention", "gradient") if run.language == "en" else ("attention:layer=-1", "gradient:norm=l1")
+            assert run.config.attributions == (*first, "random")
+    assert {run.config.max_characters for run in work.grid("english").runs()} == {400, 500}
+    work.run(chosen(["tab:ksweep"]), executor=None, reporter=Silent())
+    [found] = work.written(chosen(["tab:ksweep"]), Silent())
+    assert {value.place["attribution"] for value in found.values} == {"attention", "gradient"}
 
 
 def test_models_of_one_experiment_replace_those_of_all(choices, tmp_path):

@@ -374,7 +374,7 @@ ITEMS = {
                 },
             ),
             note="Suf. is the mean NSR at k = 0.2 under deletion, AUC-Suf the area under it from k = 0 (NSR 0) to 0.5; "
-            "the paper defines neither.",
+            "the paper defines neither. Sig. Rate is 0 where nothing is rejected, also where M is too small for it.",
         ),
         Item(
             label="tab:effect_sizes",

@@ -53,6 +53,7 @@ _DRAWS = 4
 """Random draws of the paper's rate of contamination."""
 _REASONERS = {"deepseek-r1-distill-qwen-7b": "deepseek-r1-7b"}
 """Hub names of models that the paper's tables on reasoning name otherwise."""
+_BERT = "bert-base-uncased"
 _YES_NO: Mapping[bool | None, str] = {True: "yes", False: "no"}
 
 
@@ -71,6 +72,11 @@ class Line(NamedTuple):
     @property
     def model(self) -> str:
         return paper_name(self.run.model)
+
+    @property
+    def attribution(self) -> str:
+        """Its method, without options that a protocol chose."""
+        return self.line.attribution.partition(":")[0]
 
     def value(self, quantity: str, table: str, column: str, **place: str) -> Value:
         """Return the win rate of the line, beside the one of a published table."""
@@ -104,7 +110,7 @@ def lines(
     for method in methods:
         for operator in operators:
             for each in every:
-                line, same = each.line, each.line.attribution == method and each.line.operator == operator
+                line, same = each.line, each.attribution == method and each.line.operator == operator
                 usual = line.null == SIZE and line.direction == "sufficiency" and line.win_rate is not None
                 if same and usual and (k is None or line.k == k):
                     yield each
@@ -133,7 +139,7 @@ def _rates(found: Iterable[Line], table: str) -> list[Value]:
     values = []
     for each in found:
         line = each.line
-        place = {"attribution": line.attribution, "operator": line.operator, "model": each.model, "task": line.task}
+        place = {"attribution": each.attribution, "operator": line.operator, "model": each.model, "task": line.task}
         values.append(each.value("win_rate", table, "win_rate", **place))
     return values
 
@@ -151,7 +157,7 @@ def operator_ablation(sources: Sources) -> list[Value]:
             model=each.model,
             task=each.line.task,
             operator=each.line.operator,
-            attribution=each.line.attribution,
+            attribution=each.attribution,
         )
         for each in ordered
     ]
@@ -160,7 +166,7 @@ def operator_ablation(sources: Sources) -> list[Value]:
 def k_sweep(sources: Sources) -> list[Value]:
     """Return the win rates of every k under deletion; the paper does not name the operator."""
     found = [x for x in lines(sources.grid("k-sweep"), operators=("delete",), k=None) if isinstance(x.line.k, float)]
-    found.sort(key=lambda each: (each.line.task != "german", each.line.task, each.model, each.line.attribution))
+    found.sort(key=lambda each: (each.line.task != "german", each.line.task, each.model, each.attribution))
     return [
         each.value(
             "win_rate",
@@ -168,7 +174,7 @@ def k_sweep(sources: Sources) -> list[Value]:
             "win_rate",
             task=each.line.task,
             model=each.model,
-            attribution=each.line.attribution,
+            attribution=each.attribution,
             k=f"{each.line.k:g}",
         )
         for each in found
@@ -229,11 +235,11 @@ def _known(table: str, found: Sequence[Line]) -> list[Line]:
 
 
 def _key(each: Line) -> tuple[str, ...]:
-    return each.model, each.line.task, each.line.attribution
+    return each.model, each.line.task, each.attribution
 
 
 def _configuration(each: Line) -> str:
-    return f"{each.model} {shown(each.line.task)} {shown(each.line.attribution)}"
+    return f"{each.model} {shown(each.line.task)} {shown(each.attribution)}"
 
 
 def _where(each: Line) -> dict[str, str]:
@@ -308,7 +314,7 @@ def prompts(sources: Sources) -> list[Value]:
     """Return accuracy, confidence and win rates under deletion for every prompt."""
     grid, by_run = sources.grid("prompts"), dict[str, dict[str, Line]]()
     for each in lines(grid, operators=("delete",)):
-        by_run.setdefault(each.run.name, {})[each.line.attribution] = each
+        by_run.setdefault(each.run.name, {})[each.attribution] = each
     return [value for run in grid.runs if run.name in by_run for value in _prompt(run, by_run[run.name])]
 
 
@@ -401,6 +407,12 @@ def plausibility(sources: Sources) -> list[Value]:
 # --- encoders -----------------------------------------------------------------------------------------------------
 
 
+def _encoder(model: str) -> str:
+    """Return the paper's name of its encoder for a BERT that was fine-tuned from it; other models keep theirs."""
+    is_bert = model.rpartition("/")[2].lower().startswith(_BERT)
+    return _BERT if is_bert else model
+
+
 def encoder(sources: Sources) -> list[Value]:
     """Return sufficiency (the mean NSR at k = 0.2), the share of significant examples, and the area over k."""
     methods = ("lime", "integrated-gradients", *METHODS)
@@ -412,18 +424,20 @@ def encoder(sources: Sources) -> list[Value]:
     for each in (found[K] for found in by_run.values() if K in found):
         line, others = each.line, by_run[each.run.name, each.line.attribution]
         place = {"model": each.model, "task": line.task, "attribution": line.attribution}
-        where = {"task": line.task, "attribution": line.attribution}
-        curve = [0.0, *(others[k].line.nsr if k in others else None for k in _AREA_SHARES[1:])]
+        where = {**place, "model": _encoder(each.run.model)}
+        curve = [0.0, *(others[k].line.nsr_mean if k in others else None for k in _AREA_SHARES[1:])]
         width = _AREA_SHARES[-1]
         auc = None if None in curve else width * float(area(_AREA_SHARES, np.array(curve, dtype=np.float64)))
+        # The paper prints 0 % where nothing is rejected, also where M is too small for it.
+        none_rejected = line.significant_rate is None and line.significant_floor_share is not None
         numbers = (
-            ("sufficiency", line.nsr, 1.0),
-            ("significant_rate", line.significant_rate, 0.01),
+            ("sufficiency", line.nsr_mean, 1.0),
+            ("significant_rate", 0.0 if none_rejected else line.significant_rate, 0.01),
             ("auc_sufficiency", auc, 1.0),
         )
         for name, ours, scale in numbers:
             known = published("encoder", name, where, scale)
-            reason = (line.significant_reason or "") if name == "significant_rate" and ours is None else ""
+            reason = line.significant_reason or "" if name == "significant_rate" else ""
             values.append(
                 Value(place=place, quantity=name, ours=ours, published=known, run=each.run.name, reason=reason)
             )
@@ -790,7 +804,7 @@ def _anti_faithful(sources: Sources) -> Iterator[Finding]:
     ours = f"{len(below)} of {len(found)} ({100 * len(below) / len(found):.0f} % {share}), {len(sure)} for sure"
     settled = all(ci is not None and ci.low >= 0.5 for ci in (each.line.win_rate_ci for each in found))
     yield Finding(statement, stated, ours, "yes" if sure else "no" if settled else "not settled")
-    gradient = sum(each.line.attribution == "gradient" for each in below)
+    gradient = sum(each.attribution == "gradient" for each in below)
     if below:
         share = _wilson(gradient, len(below))
         ours = f"{gradient} of {len(below)} {share}"
