@@ -45,3 +45,29 @@ def test_what_cannot_be_done_is_said_at_once(ice, tmp_path):
         result = ice("reproduce", *flags, *out)
         assert result.code == 2 and message in " ".join((result.out + result.err).split()), result.out + result.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_fails_is_named_and_the_exit_code_is_1(ice, tmp_path):
+    write_reviews(tmp_path / "french.jsonl", n=6)
+    (tmp_path / "german.jsonl").write_text("not json\n")
+    flags = ("--models", "toy", "--n", 3, "--m", 4, "--data-dir", tmp_path, "--out", tmp_path / "out")
+    result = ice("reproduce", "tab:ksweep", *flags)
+    assert result.code == 1 and "missing: toy on german" in " ".join((result.out + result.err).split())
+    shown = ice("reproduce", "tab:ksweep", "--json", "--out", tmp_path / "out")
+    assert shown.code == 1
+    [item] = json.loads(shown.out)["items"]
+    assert (item["state"], item["finished"], item["failed"]) == ("partly done", 1, 1)
+
+
+def test_grids_and_prices_of_servers_are_shown(ice, tmp_path):
+    row = {"id": "1", "question": "How many crates are there?", "answer": "#### 4"}
+    (tmp_path / "gsm8k.jsonl").write_text(json.dumps(row) + "\n")
+    write_reviews(tmp_path / "sst2.jsonl", n=1)
+    flags = ("reproduce", "frontier", "--data-dir", tmp_path, "--n", 1, "--out", tmp_path / "out")
+    url = ("--models", "openai:x", "--base-url", "http://127.0.0.1:9/v1")
+    [cost] = json.loads(ice(*flags, *url, "--price-in", 1, "--price-out", 4, "--dry-run", "--json").out)["experiments"]
+    assert cost["dollars"] == cost["price"] > 0 and cost["gpu_hours"] is None
+    [item] = json.loads(ice(*flags, *url, "--list", "--json").out)["items"]
+    assert item["experiments"] == ["frontier"] and item["state"] == "not begun"
+    refused = ice(*flags, "--models", "openai:x")
+    assert refused.code == 2 and "--base-url URL" in " ".join(refused.err.split())

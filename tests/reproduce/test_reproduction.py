@@ -225,6 +225,53 @@ def test_models_of_one_experiment_replace_those_of_all(choices, tmp_path):
     assert work.choices.models_of(EXPERIMENTS["eraser"]) == ("openai:chat",)
 
 
+def test_models_of_a_single_task_are_run_on_that_alone(choices, tmp_path):
+    models = {"encoder/sst2": ["toy"], "encoder/imdb": ["smollm2", "toy"], "": ["smollm2"]}
+    work = Reproduction.opened(tmp_path, {**choices, "models": models})
+    assert [(run.model.name, run.task_name) for run in work.grid("encoder").runs()] == [
+        ("toy", "sst2"), ("toy", "imdb"), ("smollm2", "imdb"),
+    ]  # fmt: skip
+    assert {run.model.name for run in work.grid("masks").runs()} == {"smollm2"}
+    wrong = Reproduction.opened(tmp_path, {**choices, "models": {"encoder/sst": ["toy"]}})
+    with pytest.raises(ConfigError, match="no task 'sst' in the grid; did you mean 'sst2'"):
+        wrong.grid("encoder")
+
+
+def test_settings_of_servers_are_those_of_served_models_alone(choices, tmp_path):
+    given = {**choices, "base_url": "http://127.0.0.1:9/v1", "serving": {"price_in": 1.0, "price_out": 4.0}}
+    work = Reproduction.opened(tmp_path, {**given, "models": {"": ["toy", "openai:chat"]}})
+    assert [each.ref.price_out for each in work.grid("frontier").models] == [4.0]
+    assert work.grid("masks").models[0].ref == "toy"
+    named = Reproduction.opened(tmp_path, {**given, "models": {}}).grid("frontier").models
+    assert [(each.name, each.ref.price_in) for each in named] == [(f"openai:model-{x}", 1.0) for x in "abc"]
+
+
+def test_grids_that_cannot_start_are_skipped_and_refused_if_there_is_no_other(choices, tmp_path):
+    work = Reproduction.opened(tmp_path / "out", choices)
+    with pytest.raises(ConfigError, match="frontier needs models behind a server: --models frontier=openai:NAME"):
+        work.run(chosen(["frontier"]), executor=None, reporter=Silent())
+    assert not (tmp_path / "out").exists()
+
+
+def test_plausibility_needs_highlights_and_translations_need_files(choices, data, work, tmp_path):
+    plain = tmp_path / "data"
+    shutil.copytree(data, plain)
+    shutil.rmtree(plain / "translated")
+    rows = [json.loads(line) for line in (data / "esnli.jsonl").read_text().splitlines()]
+    (plain / "esnli.jsonl").write_text(
+        "".join(json.dumps({k: v for k, v in row.items() if not k.startswith("highlights")}) + "\n" for row in rows)
+    )
+    labels = ["tab:alignment_appendix", "tab:nllb"]
+    own = Reproduction.opened(tmp_path / "out", {**choices, "data_dir": str(plain)})
+    own.run(chosen(labels), executor=None, reporter=Silent())
+    found = {each.label: each for each in own.progress(chosen([*labels, "tab:english_results_appendix"]))}
+    assert {label: each.state for label, each in found.items()} == {
+        "tab:alignment_appendix": "needs data", "tab:nllb": "needs data", "tab:english_results_appendix": "done",
+    }  # fmt: skip
+    assert "highlights" in found["tab:alignment_appendix"].needs and "translated" in found["tab:nllb"].needs
+    assert {each.state for each in work.progress(chosen(labels))} == {"done"}
+
+
 def test_an_unknown_experiment_and_a_foreign_folder_are_refused(choices, tmp_path):
     with pytest.raises(ConfigError, match="no experiment 'nosuch'"):
         Reproduction.opened(tmp_path / "out", {**choices, "models": {"nosuch": ["toy"]}})
@@ -239,3 +286,7 @@ def test_the_cost_counts_rows_and_hours_of_known_models(choices, tmp_path):
     assert cost.runs == 4 and cost.rows > 0 and cost.gpu_hours is not None and 0 < cost.gpu_hours < 1
     [toy] = Reproduction.opened(tmp_path, choices).costs(chosen(["tab:ksweep"]))
     assert toy.runs == 2 and toy.gpu_hours is None
+    [unknown] = Reproduction.opened(tmp_path, {**choices, "data_dir": str(tmp_path)}).costs(
+        chosen(["tab:step_vs_token"])
+    )
+    assert unknown.runs == 0 and unknown.gpu_hours is None and unknown.problems

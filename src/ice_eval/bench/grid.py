@@ -107,7 +107,9 @@ OF_LOADING = declared.names_of(declared.LOADING)
 _OF_MODELS = _readers((*declared.CHAT, *declared.LOADING, *declared.BATCHING))
 """Settings of all models of a grid, or of one."""
 _OF_SERVERS = _readers(declared.SERVING)
-_MODEL = {**dict.fromkeys(("model", "name", "base", "tuning"), _text), **_OF_MODELS, **_OF_SERVERS}
+_MODEL = {
+    **dict.fromkeys(("model", "name", "base", "tuning"), _text), "tasks": _names, **_OF_MODELS, **_OF_SERVERS
+}  # fmt: skip
 _RESPONSES = "responses"
 _TASK = {**dict.fromkeys(("task", "data", _RESPONSES), _text), "optional": _READERS["flag"]}
 _SETTINGS = {**_readers((*declared.RUN, *(each for each in declared.CHAIN if each.name != _RESPONSES))), **_OF_MODELS}
@@ -161,6 +163,8 @@ class ModelEntry:
     """Name of the model that it was tuned from, for the comparison of the two."""
     tuning: str | None = None
     """`base`, or the kind of tuning, as `instruct`; known for models of the published suite."""
+    tasks: tuple[str, ...] | None = None
+    """Names of the grid's tasks that it is run on; None for all."""
     settings: Mapping[str, Any]
     """`chat`, `system`, `token_budget` and loading settings, as `device`, in place of the grid's."""
 
@@ -298,6 +302,7 @@ class Grid:
             for model in self.models
             for own in [model.settings_within(self.settings)]
             for entry in self.tasks
+            if model.tasks is None or entry.task.name in model.tasks
             for prompt in entry.prompts
         ]
 
@@ -360,6 +365,11 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
             f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
         )
     _refuse_mixture([each.task for each in tasks], where)
+    known = [each.task.name for each in tasks] + [each for each in entries if isinstance(each, str)]
+    for name in (name for model in models for name in model.tasks or () if name not in known):
+        raise ConfigError(
+            f"{where}: models: no task '{name}' in the grid{did_you_mean(name, known)} It has {', '.join(known)}."
+        )
     _check_settings(settings, models, tasks[0].task, where)
     of_texts = [each.task for each in tasks if isinstance(each.task, Task)]
     if not of_texts and "prompts" in given:
@@ -465,6 +475,7 @@ def _model(value: object, where: str, folder: Path, base_url: str | None) -> Mod
         name=given.get("name", called),
         base=given.get("base"),
         tuning=given.get("tuning", None if suite is None else suite.tuning),
+        tasks=given.get("tasks"),
         settings={key: given[key] for key in _OF_MODELS if key in given},
     )
 

@@ -4,21 +4,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer import Argument, Option
 
 from ice_eval.cli._options import Json, takes
 from ice_eval.cli._output import print_json, print_line, print_tables, print_text
 from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
-from ice_eval.settings import EXECUTION, LOADING, names_of, values_of
+from ice_eval.settings import EXECUTION, LOADING, SERVING, names_of, values_of
 
 if TYPE_CHECKING:
-    from ice_eval.reproduce import Cost, Progress
+    from ice_eval.reproduce import Cost, Made, Progress
 
 _MOST_MISSING = 3
+_OF_SERVERS = tuple(each for each in SERVING if each.name not in {"base_url", "tokenizer"})
 
 
-@takes(*names_of((*LOADING, *EXECUTION)))
+@takes(*names_of((*LOADING, *EXECUTION, *_OF_SERVERS)))
 def reproduce(
     values: dict[str, Any],
     targets: Annotated[
@@ -26,7 +28,10 @@ def reproduce(
     ] = None,
     models: Annotated[
         list[str] | None,
-        Option(metavar="MODELS", help="In place of the paper's, comma-separated; EXPERIMENT=MODELS for one grid."),
+        Option(
+            metavar="MODELS",
+            help="In place of the paper's, comma-separated; EXPERIMENT=MODELS or EXPERIMENT/TASK=MODELS for a part.",
+        ),
     ] = None,
     n: Annotated[int | None, Option(min=1, help="Examples of every run, in place of the paper's.")] = None,
     m: Annotated[int | None, Option(min=1, help="Random sets of every run of texts.")] = None,
@@ -44,7 +49,8 @@ def reproduce(
     """Run the grids of the paper's tables and figures, and write them in the paper's layout.
 
     OUT/tables gets LaTeX, CSV, SVG and PDF, beside the published numbers with differences and intervals. The same
-    command again continues; choices that are left out stay those of the folder.
+    command again continues; choices that are left out stay those of the folder. A run that fails is recorded, and the
+    rest goes on; then the exit code is 1.
 
     Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
     """
@@ -70,6 +76,7 @@ def reproduce(
         "data_dir": None if folder is None else str(folder),
         "base_url": base_url,
         "loading": {each.name: values[each.name] for each in LOADING if values[each.name] != each.default} or None,
+        "serving": {each.name: values[each.name] for each in _OF_SERVERS if values[each.name] is not None} or None,
     }
     work = Reproduction.opened(home_expanded(out), given)
     if show:
@@ -88,18 +95,25 @@ def reproduce(
         values = {each.item.label: [value.row() for value in each.values] for each in made}
         print_json({"folder": str(work.path), "items": [asdict(x) for x in progress], "values": values,
                     "findings": findings})  # fmt: skip
-        return
+    else:
+        _results(made, progress, findings, several=len(items) > 1)
+        print_text(f"Tables and figures: {work.path / 'tables'} ({len(made)} written)")
+    if any(each.failed for each in progress):
+        raise typer.Exit(1)
+
+
+def _results(made: "list[Made]", progress: "list[Progress]", findings: list[dict[str, str]], *, several: bool) -> None:
+    """Print the table if there is one, the state of all, and the paper's statements if several items were asked for."""
     if len(made) == 1:
         print_tables([made[0].table.flat(made[0].item.title)], [made[0].item.note] if made[0].item.note else [])
     _list(progress, as_json=False)
-    if len(items) > 1:
+    if several:
         print_text("\nStatements of the paper, and whether they hold for these runs")
         for each in findings:
             print_line(
                 f"{each['holds']}: {each['statement']}. Paper: {each['published']}; here: {each['ours']}.", indent=2
             )
         print_text("")
-    print_text(f"Tables and figures: {work.path / 'tables'} ({len(made)} written)")
 
 
 def _models(given: list[str] | None) -> dict[str, list[str]] | None:
@@ -122,11 +136,17 @@ def _list(progress: "list[Progress]", *, as_json: bool) -> None:
         print_json({"items": [asdict(each) for each in progress]})
         return
     lines = [
-        {**asdict(each), "runs": f"{each.finished} of {each.planned}" if each.planned else "–"} for each in progress
+        {
+            **asdict(each),
+            "grids": ", ".join(each.experiments),
+            "runs": f"{each.finished} of {each.planned}" if each.planned else "–",
+        }
+        for each in progress
     ]
-    print_tables([table_of("Tables and figures of the paper", lines, naming("label", "title", "state", "runs"))])
+    shown = naming("label", "title", "grids", "state", "runs")
+    print_tables([table_of("Tables and figures of the paper", lines, shown)])
     for each in progress:
-        if each.state in ("partly done", "needs data"):
+        if each.state in ("partly done", "failed", "needs data"):
             more = len(each.missing) - _MOST_MISSING
             missing = "; ".join(each.missing[:_MOST_MISSING]) + (f"; and {more} more" if more > 0 else "")
             print_line(f"{each.label}: {'missing: ' + missing if missing else each.needs}", indent=2)
@@ -136,7 +156,8 @@ def _costs(costs: "list[Cost]", gpu_price: float, *, as_json: bool) -> None:
     from ice_eval.table import Column, columns, naming, table_of
 
     lines = [
-        {**asdict(each), "dollars": None if each.gpu_hours is None else each.gpu_hours * gpu_price} for each in costs
+        {**asdict(each), "dollars": each.price if each.gpu_hours is None else each.gpu_hours * gpu_price}
+        for each in costs
     ]
     if as_json:
         print_json({"experiments": lines, "gpu_price": gpu_price})
@@ -152,5 +173,6 @@ def _costs(costs: "list[Cost]", gpu_price: float, *, as_json: bool) -> None:
             print_line(f"{each.experiment}: {problem}", indent=2)
     print_line(
         "Rows are counted with words for units. H200 hours are from parameters, rows and words at the measured rate of "
-        "500 TFLOP/s in bfloat16, without loading; hours here are at the pace of finished runs of this folder."
+        "500 TFLOP/s in bfloat16, without loading; hours here are at the pace of finished runs of this folder. Behind "
+        "a server, rows are requests, and dollars the most that they may cost at --price-in and --price-out."
     )

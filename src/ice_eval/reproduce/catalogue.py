@@ -42,6 +42,8 @@ class Item:
     layout: Layout | None = None
     figure: str = ""
     """Name of the function of `reproduce.figures` that draws it; empty for a table."""
+    needs: str = ""
+    """Data that the user supplies, beside those of its experiments."""
     note: str = ""
 
     @property
@@ -64,12 +66,7 @@ class Item:
 EXPERIMENTS = {
     each.name: each
     for each in (
-        Experiment(
-            name="english",
-            preset="paper-english",
-            title="seven models on four English data sets",
-            needs="for plausibility: esnli.jsonl or esnli.csv with the published highlights in --data-dir",
-        ),
+        Experiment(name="english", preset="paper-english", title="seven models on four English data sets"),
         Experiment(name="multilingual", preset="paper-multilingual", title="seven models in six languages"),
         Experiment(
             name="translation",
@@ -85,7 +82,7 @@ EXPERIMENTS = {
             name="encoder",
             preset="paper-encoder",
             title="encoders on five data sets",
-            needs="an encoder that was fine-tuned for each data set: --models encoder=PATH",
+            needs="an encoder that was fine-tuned for each data set: --models encoder/sst2=PATH, and so on",
         ),
         Experiment(
             name="steps",
@@ -148,6 +145,7 @@ _PROMPTS = Layout(
     },
 )
 _PROMPT_NOTE = "†: below 50 %. Δ is attention less gradient, in percentage points; deletion."
+_HIGHLIGHTS = "esnli.jsonl or esnli.csv with the published highlights in --data-dir"
 _CHAIN_RATES = {
     "necessity": Shown(header="Nec", kind="decimal"),
     "sufficiency": Shown(header="Suf", kind="decimal"),
@@ -214,6 +212,7 @@ ITEMS = {
                 },
             ),
             figure="plausibility",
+            needs=_HIGHLIGHTS,
         ),
         Item(
             label="fig:operator_both",
@@ -427,6 +426,7 @@ ITEMS = {
             label="tab:alignment_appendix",
             title="Correlation of overlap and win rate on e-SNLI",
             experiments=("english",),
+            needs=_HIGHLIGHTS,
             content=contents.plausibility,
             layout=Layout(
                 rows={"model": "Model", "attribution": "Method"},

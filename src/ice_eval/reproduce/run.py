@@ -12,7 +12,7 @@ from ice_eval.bench import BenchFolder, Grid, PlannedRun, finished_runs, plan_gr
 from ice_eval.errors import ConfigError, DataError, require
 from ice_eval.executors import Executor
 from ice_eval.files import read_json, write_atomically, write_json
-from ice_eval.models import SERVED, suite_model
+from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.pipeline import Reporter
 from ice_eval.report import data_text
 from ice_eval.report.figures import write_figures
@@ -31,7 +31,7 @@ from ice_eval.reproduce.layout import (
 from ice_eval.tasks import Task, load_task
 from ice_eval.words import word_spans
 
-State = Literal["done", "partly done", "not begun", "needs data", "no numbers", "no run needed"]
+State = Literal["done", "partly done", "not begun", "failed", "needs data", "no numbers", "no run needed"]
 SENTENCES = (
     "a gorgeous , witty , seductive movie .",
     "a tender , heartfelt family drama .",
@@ -52,7 +52,8 @@ class Choices:
     """Departures from the paper's grids; None and empty: as in the paper."""
 
     models: Mapping[str, tuple[str, ...]]
-    """Models by the name of an experiment, those of all others under an empty name."""
+    """Models by the name of an experiment, or of one and a task (`encoder/sst2`); those of all others under an empty
+    name."""
     n: int | None = None
     m: int | None = None
     protocol: str = "paper"
@@ -60,14 +61,38 @@ class Choices:
     base_url: str | None = None
     loading: Mapping[str, Any] = field(default_factory=dict)
     """Settings of loading that are not the default, as `device`."""
+    serving: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of models behind a server, as `price_in`."""
 
     def models_of(self, experiment: Experiment) -> tuple[str, ...] | None:
         """Return the models of an experiment: its own, or of those for all the ones behind a server, or loaded here."""
-        if experiment.name in self.models:
-            return self.models[experiment.name]
+        own = [*self.models.get(experiment.name, ()), *self._tasks_of(experiment)]
+        if own:
+            return tuple(dict.fromkeys(own))
         general = self.models.get("", ())
         found = tuple(name for name in general if name.startswith(SERVED) == experiment.served)
         return found or None
+
+    def _tasks_of(self, experiment: Experiment) -> dict[str, list[str]]:
+        """Return the tasks of models that were given for single tasks of an experiment."""
+        found: dict[str, list[str]] = {}
+        for key, names in self.models.items():
+            name, _, task = key.partition("/")
+            for model in names if task and name == experiment.name else ():
+                found.setdefault(model, []).append(task)
+        return found
+
+    def entries(self, experiment: Experiment, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Return models as entries of a grid: some for single tasks, those behind a server with their settings."""
+        tasks, everywhere = self._tasks_of(experiment), self.models.get(experiment.name, ())
+        return [
+            {
+                "model": name,
+                **({"tasks": tasks[name]} if name in tasks and name not in everywhere else {}),
+                **(self.serving if name.startswith(SERVED) else {}),
+            }
+            for name in names
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,9 +101,13 @@ class Progress:
 
     label: str
     title: str
+    experiments: tuple[str, ...]
+    """Its grids."""
     state: State
     finished: int
     planned: int
+    failed: int = 0
+    """Number of runs that failed, and were not finished since."""
     missing: tuple[str, ...] = ()
     """Runs that are not finished, with the reason if they failed."""
     needs: str = ""
@@ -92,7 +121,9 @@ class Cost:
     runs: int
     rows: int
     gpu_hours: float | None
-    """Hours on one H200; None where the size of a model is unknown."""
+    """Hours on one H200; None where the size of a model is unknown, or its rows."""
+    price: float | None = None
+    """Largest price of the requests to servers; None without prices."""
     hours: float | None
     """Hours at the pace of finished runs of the same models in this folder."""
     problems: tuple[str, ...] = ()
@@ -117,7 +148,7 @@ class Reproduction:
         merged = {**known, **{name: value for name, value in given.items() if value is not None}}
         models = {name: tuple(each) for name, each in (merged.pop("models", None) or {}).items()}
         for name in models:
-            if name and name not in EXPERIMENTS:
+            if name and name.partition("/")[0] not in EXPERIMENTS:
                 raise ConfigError(f"--models {name}=…: no experiment '{name}'. Known: {', '.join(EXPERIMENTS)}.")
         fields = Choices.__dataclass_fields__
         return cls(path, Choices(models=models, **{name: value for name, value in merged.items() if name in fields}))
@@ -141,9 +172,15 @@ class Reproduction:
         changes: dict[str, Any] = {"n": self.choices.n, "m": self.choices.m, **self.choices.loading}
         own = self.choices.models_of(experiment)
         if own is not None:
-            changes["models"] = list(own)
+            changes["models"] = self.choices.entries(experiment, own)
         if experiment.served if own is None else any(each.startswith(SERVED) for each in own):
+            if self.choices.base_url is None:
+                raise ConfigError(f"{experiment.name} needs {experiment.needs or 'a server: --base-url URL'}.")
             changes["base_url"] = self.choices.base_url
+            if own is None and self.choices.serving:
+                usual = preset(experiment.preset, **changes).models
+                names = [f"{SERVED}{each.ref.name}" for each in usual if isinstance(each.ref, Served)]
+                changes["models"] = self.choices.entries(experiment, names)
         if not experiment.steps:
             changes["protocol"] = self.choices.protocol
         else:
@@ -217,12 +254,12 @@ class Reproduction:
         return [self._progress(item) for item in items]
 
     def _progress(self, item: Item) -> Progress:
-        head: dict[str, Any] = {"label": item.label, "title": item.title}
+        head: dict[str, Any] = {"label": item.label, "title": item.title, "experiments": item.experiments}
         if item.content is None:
             return Progress(**head, state="no numbers", finished=0, planned=0, needs=item.note)
         if item.label in _WITHOUT_RUNS:
             return Progress(**head, state="no run needed", finished=0, planned=0)
-        finished, missing, needs = 0, list[str](), list[str]()
+        finished, failed, missing, needs = 0, 0, list[str](), list[str]()
         for name in item.experiments:
             try:
                 runs = self._runs(name)
@@ -230,17 +267,17 @@ class Reproduction:
                 needs.append(str(exc))
                 continue
             finished += sum(reason is None for _, reason in runs)
+            failed += sum(bool(reason) for _, reason in runs)
             missing += [f"{run}{f' ({reason})' if reason else ''}" for run, reason in runs if reason is not None]
-        planned = finished + len(missing)
-        state: State = "not begun"
-        if finished:
-            state = "partly done" if missing or needs else "done"
-        elif needs and not missing:
+        state: State = "done"
+        if missing:
+            state = "partly done" if finished else "failed" if failed else "not begun"
+        elif needs or (item.needs and not _known(item.content(self.sources()))):
             state = "needs data"
-        known = needs or [EXPERIMENTS[name].needs for name in item.experiments]
+        known = needs or [item.needs, *(EXPERIMENTS[name].needs for name in item.experiments)]
         return Progress(
-            **head, state=state, finished=finished, planned=planned, missing=tuple(missing),
-            needs="; ".join(filter(None, known)) if state != "done" else "",
+            **head, state=state, finished=finished, planned=finished + len(missing), failed=failed,
+            missing=tuple(missing), needs="; ".join(filter(None, known)) if state != "done" else "",
         )  # fmt: skip
 
     def costs(self, items: Sequence[Item]) -> list[Cost]:
@@ -258,31 +295,50 @@ class Reproduction:
         minutes = [line.minutes for _, line in left if line.rows]
         known = [each for each in minutes if each is not None]
         complete = len(known) == len(minutes) and bool(minutes)
+        prices = [line.cost for _, line in left if line.rows]
         problems = dict.fromkeys(f"{line.task}: {line.problem}" for line in lines if line.problem)
         return Cost(
             experiment=experiment,
             runs=len(left),
             rows=sum(line.rows or 0 for _, line in left),
-            gpu_hours=None if None in seconds else sum(each or 0.0 for each in seconds) / 3600,
+            gpu_hours=None if None in seconds or problems else sum(each or 0.0 for each in seconds) / 3600,
+            price=sum(each or 0.0 for each in prices) if prices and None not in prices else None,
             hours=sum(known) / 60 if complete else None,
             problems=tuple(problems),
         )
 
     def run(self, items: Sequence[Item], *, executor: Executor | None, reporter: Reporter) -> None:
-        """Run what is left of the grids of items, or continue; grids that cannot start are reported and skipped."""
+        """Run what is left of the grids of items, or continue; grids that cannot start are reported and skipped.
+
+        Raises:
+            ConfigError: None of the grids can start.
+        """
+        wanted = [
+            name
+            for name in _experiments(items)
+            if not all(item.label in _WITHOUT_RUNS for item in items if name in item.experiments)
+        ]
+        grids, problems = dict[str, Grid](), dict[str, str]()
+        for name in wanted:
+            try:
+                grids[name] = self.grid(name)
+            except ConfigError as exc:
+                problems[name] = str(exc)
+        if wanted and not grids:
+            raise ConfigError(" ".join(problems.values()))
         self.path.mkdir(parents=True, exist_ok=True)
         content = {**asdict(self.choices), "models": {name: list(each) for name, each in self.choices.models.items()}}
         write_json(self.path / "choices.json", content)
-        for name in _experiments(items):
-            if all(item.label in _WITHOUT_RUNS for item in items if name in item.experiments):
-                continue
-            try:
-                if name == "examples":
+        for name, problem in problems.items():
+            reporter.say(f"{name} is skipped: {problem}")
+        for name, grid in grids.items():
+            if name == "examples":
+                try:
                     self._write_sentences()
-                grid = self.grid(name)
-            except (ConfigError, DataError) as exc:
-                reporter.say(f"{name} is skipped: {exc}")
-                continue
+                    grid = self.grid(name)
+                except (ConfigError, DataError) as exc:
+                    reporter.say(f"{name} is skipped: {exc}")
+                    continue
             if all(reason is None for _, reason in self._runs(name)):
                 continue
             reporter.say(f"{name}: {EXPERIMENTS[name].title}")
@@ -309,7 +365,7 @@ class Reproduction:
         except (ConfigError, DataError) as exc:
             reporter.say(f"{item.label}: {exc}")
             return None
-        if not any(value.ours is not None for value in values):
+        if not _known(values):
             return None
         table, folder = printed(values, item.layout), self.path / "tables"
         caption = f"{item.title}. {item.note}".strip()
@@ -345,6 +401,11 @@ class Made:
     values: Sequence[Value]
     table: Printed
     folder: Path
+
+
+def _known(values: Sequence[Value]) -> bool:
+    """Return True if there is a number or word of ours."""
+    return any(value.ours is not None for value in values)
 
 
 def _experiments(items: Sequence[Item]) -> Iterator[str]:
