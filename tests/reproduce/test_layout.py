@@ -67,6 +67,13 @@ def test_latex_escapes_names_and_spans_the_title_of_a_block():
     assert text.isascii()
 
 
+def test_long_texts_are_broken_in_latex():
+    layout = Layout(rows={"scenario": "Scenario"}, quantities={"advice": Shown(header="Advice", kind="text")})
+    found = [Value(place={"scenario": "SST-2"}, quantity="advice", ours="not settled " * n) for n in (1, 9)]
+    assert r"\begin{tabular}{lc}" in as_latex(printed(found[:1], layout), caption="", label="")
+    assert r"\begin{tabular}{lp{0.60\linewidth}}" in as_latex(printed(found[1:], layout), caption="", label="")
+
+
 def test_csv_repeats_the_title_of_a_block():
     lines = as_csv(printed(values(), LAYOUT)).splitlines()
     assert lines[0] == ",Model,SST-2,IMDB"

@@ -210,7 +210,7 @@ def _header(layout: Layout, columns: Sequence[tuple[tuple[str, ...], str]]) -> t
 
 def as_latex(table: Printed, *, caption: str, label: str) -> str:
     """Return a table environment that needs the package booktabs alone."""
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{'l' * table.n_names}{'c' * _n_numbers(table)}}}"]
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{{_alignment(table)}}}"]
     lines.append(r"\toprule")
     for head in table.header:
         cells = [
@@ -238,8 +238,14 @@ def figure_latex(file: str, *, caption: str, label: str) -> str:
     return "\n".join(lines)
 
 
-def _n_numbers(table: Printed) -> int:
-    return table.width - table.n_names
+def _alignment(table: Printed) -> str:
+    """Return the alignment of the columns; texts too long for a line of the page are broken."""
+    columns = zip(*(row for _, rows in table.blocks for row in rows), strict=True)
+    kinds = ["l" if place < table.n_names else "c" for place in range(table.width)]
+    longest = [max(map(len, cells)) for cells in columns] or [0] * table.width
+    broken = sum(length > _LONGEST for length in longest)
+    width = rf"p{{{_TEXT_SHARE / max(1, broken):.2f}\linewidth}}"
+    return "".join(width if length > _LONGEST else kind for kind, length in zip(kinds, longest, strict=True))
 
 
 def as_csv(table: Printed) -> str:
@@ -262,6 +268,8 @@ def values_data(name: str, values: Sequence[Value]) -> DataTable:
 _SIZE, _LINE, _MARGIN, _LETTER = 12.0, 18.0, 12.0, 6.6
 _LONGEST = 48
 """Characters of a line of a cell."""
+_TEXT_SHARE = 0.6
+"""Share of the width of a page for columns of broken texts."""
 
 
 def as_svg(table: Printed, *, caption: str) -> str:
