@@ -68,6 +68,39 @@ def test_one_significant_configuration_of_many_does_not_settle_that_explanations
     assert found["Explanations are worse than random under deletion"].ours.endswith(f"{sure} for sure")
 
 
+def test_languages_differ_if_intervals_of_all_of_them_together_are_apart(work, found):
+    ours = found["Win rates of attention differ between languages and their data"]
+    content = json.loads((work.path / "grids" / "multilingual" / "bench.json").read_text())
+    usual = {"direction": "sufficiency", "null": "size", "k": 0.2, "attribution": "attention", "operator": "delete"}
+    lines = [x for x in content["configurations"] if usual.items() <= x.items() and x["task"] != "sst2"]
+    own = {x["task"]: x["win_rate"] for x in lines}
+    assert len(own) == 6
+    assert (
+        f"toy: {100 * min(own.values()):.1f} % [" in ours.ours and f"to {100 * max(own.values()):.1f} % [" in ours.ours
+    )
+    grid = work.sources().grid("multilingual")
+    limits = []
+    for task in (min(own, key=own.get), max(own, key=own.get)):
+        [each] = [x for x in contents.lines(grid, methods=("attention",), operators=("delete",)) if x.run.task == task]
+        values = [x.win_rate for x in each.run.folder.examples() if x.configuration == each.line.configuration]
+        limits.append(stats.mean_interval(np.array(values), level=1 - 0.05 / 6))
+    assert f"[{100 * limits[0].low:.1f}, {100 * limits[0].high:.1f}]" in ours.ours
+    assert ours.holds == ("yes" if limits[0].high < limits[1].low else "not settled")
+
+
+def test_languages_that_are_far_apart_settle_it(work, monkeypatch):
+    """Six languages of 60 texts, each with one rate for all of them."""
+    grid = work.sources().grid("multilingual")
+    lines = list(contents.lines(grid, methods=("attention",), operators=("delete",)))
+    for rate, each in enumerate(x for x in lines if x.run.language != "en"):
+        each.run.__dict__["win_rates"] = {each.line.configuration: {str(i): (rate + 1) / 7 for i in range(60)}}
+        each.run.__dict__["inputs"] = dict.fromkeys(map(str, range(60)))
+        object.__setattr__(each.line, "win_rate", (rate + 1) / 7)
+    monkeypatch.setattr(contents, "groups_of", lambda rows: None)
+    [found] = contents._languages(Sources(lambda _: grid, lambda _: []))
+    assert found.holds == "yes" and "14.3 % [" in found.ours and "85.7 % [" in found.ours
+
+
 def test_without_runs_every_statement_has_no_data(work):
     empty = Sources(lambda _: contents_of_nothing(), lambda _: [])
     assert {each.holds for each in contents.findings(empty)} == {"no data"}
