@@ -12,6 +12,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.pipeline import Silent
 from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen, contents
 from ice_eval.reproduce.contents import Sources
+from ice_eval.reproduce.run import _parameters as parameters_of
 
 TEXTS = [
     label for label, item in ITEMS.items() if item.content and not any(EXPERIMENTS[e].steps for e in item.experiments)
@@ -278,6 +279,28 @@ def test_an_unknown_experiment_and_a_foreign_folder_are_refused(choices, tmp_pat
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(ConfigError, match="holds no reproduction"):
         Reproduction.opened(tmp_path, choices)
+
+
+@pytest.mark.parametrize(
+    ("model", "billions"),
+    [
+        ("gpt2-xl", 1.56), ("Qwen/Qwen2.5-3B-Instruct@0a1b", 3.0), ("/models/SmolLM2-135M-Instruct", 0.135),
+        ("org/model-1.5b", 1.5), ("toy", None), ("org/distilbert-base", None), ("/data/3B/mine", None),
+    ],
+)  # fmt: skip
+def test_the_size_of_a_model_is_known_or_read_from_its_name(model, billions):
+    assert parameters_of(model) == (None if billions is None else pytest.approx(billions))
+
+
+def test_both_models_of_the_papers_translations_stand_beside_its_numbers(data, tmp_path):
+    work = Reproduction.opened(tmp_path, {"models": {}, "n": 3, "data_dir": str(data)})
+    names = [contents.paper_name(model.name) for model in work.grid("translation").models]
+    assert names == ["GPT-2", "Qwen2.5-3B"]
+    place = {"condition": "translated", "task": "german"}
+    rates = [contents.published("translation", "win_rate", {"model": name, **place}) for name in names]
+    assert rates == [34.1, 41.4]
+    [_, cost] = work.costs(chosen(["tab:nllb"]))
+    assert cost.experiment == "translation" and cost.gpu_hours > 0
 
 
 def test_the_cost_counts_rows_and_hours_of_known_models(choices, tmp_path):

@@ -2,14 +2,17 @@
 
 import json
 import re
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from ice_eval import evaluate
+from ice_eval.bench import presets
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.models import load_model, pretrained
+from ice_eval.models import load_model, pretrained, suite_model
 from ice_eval.models.load import SUITE
 from ice_eval.models.toy import Toy
 from ice_eval.report.provenance import provenance
@@ -20,6 +23,21 @@ COMMITS = {(each["type"], each["repository"]): each["commit"] for each in RECORD
 CURRENT = "c" * 40
 """Commit at the head of every branch of the hub."""
 OF_HUB = [name for name in tasks.names() if isinstance(named_task(name).data, HubData)]
+
+
+def _models_of(preset_name):
+    """References of its models; a grid whose data are optional cannot be read without them."""
+    text = files("ice_eval.bench").joinpath("presets", f"{preset_name}.yaml").read_text(encoding="utf-8")
+    return [each["model"] if isinstance(each, dict) else each for each in yaml.safe_load(text)["models"]]
+
+
+OF_PRESETS = {
+    ("model", name): commit
+    for preset_name in presets()
+    for name, _, commit in (each.partition("@") for each in _models_of(preset_name))
+    if "/" in name and suite_model(name) is None and not name.startswith("openai:")
+}
+"""Models of the presets that have no short name."""
 PINNED = [name for name in OF_HUB if named_task(name).data.revision is not None]
 ROWS = {
     "sst2": {"sentence": "a", "label": 1},
@@ -98,7 +116,11 @@ def test_recorded_commits_are_full_and_say_where_they_were_seen():
 def test_every_pin_of_the_package_is_recorded_and_no_other():
     data = {("dataset", named_task(name).data.path): named_task(name).data.revision for name in PINNED}
     models = {("model", each.hub_id): each.revision for each in SUITE if each.revision is not None}
-    assert data | models == COMMITS
+    assert data | models | OF_PRESETS == COMMITS
+
+
+def test_presets_read_the_hub_at_a_commit():
+    assert all(OF_PRESETS.values()) and len(OF_PRESETS) == 2
 
 
 @pytest.mark.parametrize("name", OF_HUB)

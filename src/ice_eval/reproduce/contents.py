@@ -51,6 +51,8 @@ _LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 _ALPHA = 0.05
 _DRAWS = 4
 """Random draws of the paper's rate of contamination."""
+_TRANSLATED = dict.fromkeys(("qwen2.5-3b", "qwen2.5-3b-instruct"), "Qwen2.5-3B")
+"""The paper's name of a model of translated texts alone, which may be either."""
 _REASONERS = {"deepseek-r1-distill-qwen-7b": "deepseek-r1-7b"}
 """Hub names of models that the paper's tables on reasoning name otherwise."""
 _BERT = "bert-base-uncased"
@@ -88,8 +90,8 @@ class Line(NamedTuple):
 
 def paper_name(model: str) -> str:
     """Return the paper's name of a model of its tables; other models keep theirs."""
-    row = model_of(model)
-    return model if row is None else row["model"]
+    row, name = model_of(model), model.partition("@")[0].rpartition("/")[2].lower()
+    return _TRANSLATED.get(name, model) if row is None else row["model"]
 
 
 def published(table: str, column: str, place: Mapping[str, str], scale: float = 1.0) -> float | None:

@@ -1,6 +1,7 @@
 """A folder that reproduces the paper: the grids of its tables and figures, their cost, their state, and their files."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -40,6 +41,7 @@ SENTENCES = (
 )
 """The sentences of SST-2 that the paper shows, all positive."""
 _WITHOUT_RUNS = {"tab:contamination", "tab:models", "tab:versions"}
+_SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
 _TOKENS_PER_WORD = 1.3
 _PART_READ = 0.6
 """Mean share of a text's tokens in a row: a fifth under deletion, all under infill."""
@@ -414,15 +416,23 @@ def _experiments(items: Sequence[Item]) -> Iterator[str]:
     yield from (name for name in EXPERIMENTS if name in wanted)
 
 
+def _parameters(ref: str | Served) -> float | None:
+    """Return billions of parameters, of a model that is not of the suite by its name: `Qwen2.5-3B` has three."""
+    suite = suite_model(ref) if isinstance(ref, str) else None
+    if suite is not None or not isinstance(ref, str):
+        return None if suite is None else suite.parameters
+    named = _SIZE.search(ref.partition("@")[0].rpartition("/")[2])
+    return None if named is None else float(named[1]) * (1e-3 if named[2] in "mM" else 1.0)
+
+
 def _gpu_seconds(run: PlannedRun, rows: int) -> float | None:
     """Return the seconds of the rows of a run on one H200; None where the size of the model is unknown."""
-    suite = suite_model(run.model.ref) if isinstance(run.model.ref, str) else None
-    task = run.task
-    if suite is None or not isinstance(task, Task):
+    parameters, task = _parameters(run.model.ref), run.task
+    if parameters is None or not isinstance(task, Task):
         return None
     texts = [each.fields[name] for each in task.examples(limit=100) for name in task.explained]
     words = sum(len(word_spans(text)) for text in texts) / max(1, len(texts)) * len(task.explained)
-    return 2e9 * suite.parameters * rows * words * _TOKENS_PER_WORD * _PART_READ / FLOPS
+    return 2e9 * parameters * rows * words * _TOKENS_PER_WORD * _PART_READ / FLOPS
 
 
 assert set(EXPERIMENTS) == {name for item in ITEMS.values() for name in item.experiments}
