@@ -56,7 +56,10 @@ WEIGHTS = {
     "a header beyond the file": (lambda raw: struct.pack("<Q", 10**8 - 1) + raw[8:], "is damaged: .*header"),
     "a header without end": (lambda raw: as_safetensors(b'{"a":' * 10**6, b""), "is damaged: .*header"),
     "a header of brackets": (lambda raw: as_safetensors(b"[" * 10**6, b""), "is damaged: .*header"),
-    "no tensors": (lambda raw: as_safetensors({}, b""), "lack .* parts of a GPT2LMHeadModel"),
+    "no tensors": (
+        lambda raw: as_safetensors({}, b""),
+        "could not be loaded: its weights lack .* parts of a GPT2LMHeadModel",
+    ),
     "wrong offsets": (lambda raw: with_tensor(raw, data_offsets=[0, 10**12]), "is damaged: .*"),
     "offsets backwards": (lambda raw: with_tensor(raw, data_offsets=[9, 3]), "is damaged: .*"),
     "an unknown type": (lambda raw: with_tensor(raw, dtype="F31"), "is damaged: .*unknown variant `F31`"),
@@ -97,13 +100,26 @@ INDEXES = {
     "nothing": ({}, "weight_map: an object from tensors to files is expected"),
     "numbers": ({"weight_map": {"a": 3}}, "'3' is no .safetensors file of this folder"),
     "a lost file": ({"metadata": {}, "weight_map": {"a": "x.safetensors"}}, "x.safetensors"),
+    "no metadata": ({"weight_map": {"a": "x.safetensors"}}, "index.json: metadata: an object is expected"),
 }
 
 
 @pytest.mark.parametrize("name", INDEXES)
 def test_an_index_names_nothing_but_safetensors_of_its_folder(refused, name, tmp_path):
     content, message = INDEXES[name]
-    assert message in refused(weights=None, index=json.dumps(content).encode(), **{"pytorch_model.bin": b"evil"})
+    said = refused(weights=None, index=json.dumps(content).encode(), **{"pytorch_model.bin": b"evil"})
+    assert message in said and "could not be loaded: " in said
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"[" * 10**5, b"\xff"])
+def test_an_index_that_is_no_object_is_refused(refused, content):
+    assert_says(refused(weights=None, index=content), "could not be loaded: .*index.json is damaged: ")
+
+
+@pytest.mark.parametrize("name", ["/etc/hostname", "../model.safetensors", "pytorch_model.bin", 3])
+def test_a_configuration_names_no_weights_elsewhere(refused, parts, name):
+    config = json.dumps({**json.loads(parts["config"]), "transformers_weights": name}).encode()
+    assert_says(refused(config=config), "could not be loaded: config.json: transformers_weights: .* is no .safetensors")
 
 
 CONFIGS = {
@@ -113,7 +129,12 @@ CONFIGS = {
     "a number": (b"3", "could not be loaded: "),
     "nested without end": (b'{"a":' * 10**5, "could not be loaded: "),
     "no architecture": ({"architectures": None}, "model of no stated kind"),
-    "architectures that are no list": ({"architectures": 7}, "could not be loaded: 'int' object is not iterable"),
+    "architectures that are no list": ({"architectures": 7}, "could not be loaded: .*architectures: a list of names"),
+    "an architecture that is no list": ({"architectures": "GPT2LMHeadModel"}, "architectures: a list of names is exp"),
+    "architectures that are no names": (
+        {"architectures": [3]},
+        "could not be loaded: .*architectures: a list of names",
+    ),
     "an unknown model_type": ({"model_type": "unheard-of"}, "could not be loaded: .*`unheard-of`"),
     "a text for a size": ({"n_embd": "wide"}, "could not be loaded: .*'n_embd'.* expected int, got str"),
     "no width": ({"n_embd": 0}, "could not be loaded: "),
@@ -168,6 +189,15 @@ def test_a_tokenizer_that_cannot_tokenize_is_refused(refused, tiny_folder):
     assert_says(refused("bert", tokenizer=json.dumps(content).encode()), "could not be loaded: .*UNK")
 
 
+def test_a_tokenizer_that_fails_on_a_text_is_refused_where_it_does(tiny_folder, tmp_path):
+    content = json.loads((tiny_folder("bert") / "tokenizer.json").read_text())
+    content["model"]["unk_token"] = "[NONE]"
+    folder = copy_of(tiny_folder("bert"), tmp_path / "model", tokenizer=json.dumps(content).encode())
+    codec = load_model(str(folder), device="cpu").codec
+    with pytest.raises(DataError, match=r"the tokenizer cannot read the text '☃ snow': WordPiece error: Missing .*\.$"):
+        codec.tokenize("☃ snow")
+
+
 def test_the_tokenizer_of_another_model_is_refused(refused, parts):
     content = json.loads(parts["tokenizer"])
     content["model"]["vocab"] |= {f"more{n}": 500 + n for n in range(1000)}
@@ -195,7 +225,7 @@ def test_a_token_without_an_embedding_is_named(tiny_folder, tmp_path, family):
 def test_a_chat_template_that_fails_is_refused(tiny_folder, tmp_path, template):
     content = json.dumps({"chat_template": template, "tokenizer_class": "PreTrainedTokenizerFast"}).encode()
     folder = copy_of(tiny_folder("gpt2"), tmp_path / "model", tokenizer_config=content)
-    with pytest.raises(ConfigError, match="the chat template refuses these turns: ."):
+    with pytest.raises(ConfigError, match=r"the chat template refuses these turns: \w.*[^.]\.$"):
         load_model(str(folder), device="cpu").codec.chat_frame([])
 
 
@@ -253,9 +283,14 @@ def sound_gguf(tmp_path_factory):
     return path.read_bytes()
 
 
+def with_number(raw, name, value):
+    """Return a GGUF file with another 32-bit number under a key."""
+    stop = raw.index(name) + len(name) + 4
+    return raw[:stop] + struct.pack("<I", value) + raw[stop + 4 :]
+
+
 def with_layers(raw, count):
-    one, many = (b"llama.block_count" + struct.pack("<II", 4, each) for each in (1, count))
-    return raw.replace(one, many)
+    return with_number(raw, b"llama.block_count", count)
 
 
 CHANGES = {
@@ -263,7 +298,16 @@ CHANGES = {
     "cut in the header": (lambda raw: raw[:700], "it ends before its header does|more than the file holds"),
     "10^8 layers": (lambda raw: with_layers(raw, 10**8), "num_hidden_layers: at most 1,048,576 are expected"),
     "10^5 layers": (lambda raw: with_layers(raw, 10**5), "describes a model of .* too many for its weights"),
-    "a lost tensor": (lambda raw: raw.replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"), "lack 1 parts"),
+    "other heads": (lambda raw: with_number(raw, b"llama.attention.head_count", 1), "do not fit its config"),
+    "no width": (lambda raw: with_number(raw, b"llama.embedding_length", 0), "could not be loaded: "),
+    "a wider layer": (
+        lambda raw: with_number(raw, b"llama.feed_forward_length", 96),
+        "64 × 32 in the file and 96 × 32",
+    ),
+    "a lost tensor": (
+        lambda raw: raw.replace(b"blk.0.attn_q.weight", b"blk.0.attn_z.weight"),
+        "could not be loaded: its weights lack 1 parts",
+    ),
 }
 
 
@@ -278,6 +322,13 @@ def test_a_changed_gguf_is_refused_and_leaves_nothing_in_the_cache(tmp_path, cac
 
 
 # ----------------------------------------------------------------------------------------------------------- memory
+
+
+def with_empty_tensors(raw, count):
+    header, data = safetensors_of(raw)
+    empty = {"dtype": "U8", "shape": [0], "data_offsets": [len(data)] * 2}
+    return as_safetensors({**header, **{f"empty{number}": empty for number in range(count)}}, data)
+
 
 _LIMITED = """
 import resource, sys
@@ -307,6 +358,9 @@ def test_bombs_take_little_memory_and_time(tiny_folder, parts, tmp_path):
     for name, content in (("keys", gguf_head(keys=2**40)), ("array", GGUFS["an array beyond the file"][0])):
         (tmp_path / f"{name}.gguf").write_bytes(content + b"\0" * 1000)
         refs.append(str(tmp_path / f"{name}.gguf"))
+    layers = json.dumps({**config, "n_layer": 10**5}).encode()
+    many = with_empty_tensors(parts["weights"], 10**5)  # so many that they would allow for two million modules
+    refs.append(str(copy_of(tiny_folder("gpt2"), tmp_path / "tensors", config=layers, weights=many)))
     deep = as_safetensors(b'{"a":' * 10**6, b"")
     refs.append(str(copy_of(tiny_folder("gpt2"), tmp_path / "deep", weights=deep)))
 

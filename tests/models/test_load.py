@@ -28,7 +28,7 @@ def test_a_missing_gguf_file_is_named():
 def test_a_conversion_that_cannot_be_kept_is_an_error_and_one_that_came_first_is_not(monkeypatch, tmp_path):
     monkeypatch.setattr(pretrained.transformers.AutoTokenizer, "from_pretrained", lambda *_, **__: _Saved())
     monkeypatch.setattr(pretrained, "_complete_model", lambda *_, **__: _Saved())
-    for name in ("check_gguf", "_load_config", "_empty", "_keep_bos", "_load"):
+    for name in ("check_gguf", "_load_config", "_empty", "_check_shapes", "_keep_bos", "_load"):
         monkeypatch.setattr(pretrained, name, lambda *_, **__: None)
     monkeypatch.setattr(pretrained.Path, "rename", _fail)
     with pytest.raises(ModelError, match="could not be converted: the disk is full"):

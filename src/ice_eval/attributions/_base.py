@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ice_eval._registry import Registry, from_spec
 from ice_eval.attributions._lens import Lens
-from ice_eval.errors import DataError
+from ice_eval.errors import ConfigError, DataError
 from ice_eval.records import Encoded, PerUnit, Unit
 
 _Class = TypeVar("_Class", bound="type[Attribution]")
@@ -19,6 +19,8 @@ NEEDS = frozenset({"attention_maps", "attentions", "embeddings", "generate", "gr
 """Needs that an attribution may declare."""
 LOOKS = frozenset({"attentions", "gradients"})
 """Needs that one observation of an example meets, for all attributions together."""
+MOST_PROBES = 1_000_000
+"""Most probes, samples or words that an option may ask for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +113,12 @@ def fields_of(method: Attribution) -> dict[str, Any]:
     chosen = {} if method.user_supplied else {each.name: getattr(method, each.name) for each in fields(method)}
     plain: dict[str, Any] = json.loads(json.dumps(chosen, default=lambda value: type(value).__name__))
     return {"method": name, **plain}
+
+
+def check_most(option: str, value: int, *, most: int = MOST_PROBES) -> None:
+    """Raise ConfigError for a number of probes, points or words that no array holds."""
+    if value > most:
+        raise ConfigError(f"{option} = {value}: at most {most:,} is possible.")
 
 
 def method_of(spec: str) -> Attribution:

@@ -8,12 +8,14 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._base import Attribution, attribution, check_most
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerUnit, Unit
 
+_MOST_POINTS = 5_000
+"""Most points of a path: their places are the eigenvalues of a matrix of that size."""
 Baseline = Literal["zero", "pad"]
 Norm = Literal["l1", "l2"]
 _ORDERS: Mapping[Norm, int | None] = {"l1": 1, "l2": None}
@@ -65,6 +67,7 @@ class IntegratedGradients(Attribution):
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise ConfigError(f"integrated-gradients: steps = {self.steps}; at least 1 is needed.")
+        check_most("integrated-gradients: steps", self.steps, most=_MOST_POINTS)
         _check_baseline(self.baseline)
 
     @property
@@ -107,6 +110,7 @@ class GradientShap(Attribution):
             raise ConfigError(
                 f"gradient-shap: samples = {self.samples}, noise = {self.noise}; at least 1 and 0 are needed."
             )
+        check_most("gradient-shap: samples", self.samples)
         _check_baseline(self.baseline)
 
     @property

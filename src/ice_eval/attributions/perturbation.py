@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._base import Attribution, attribution, check_most
 from ice_eval.attributions._lens import Lens, PerRow
 from ice_eval.errors import ConfigError
 from ice_eval.records import Encoded, KeepMasks, PerUnit
@@ -63,9 +63,10 @@ class Occlusion(Perturbation):
 
 
 def check_samples(n_samples: int, *, least: int) -> None:
-    """Raise `ConfigError` for a number of probes that is too small for a regression."""
+    """Raise `ConfigError` for a number of probes that is too small for a regression, or too large for an array."""
     if n_samples < least:
         raise ConfigError(f"n_samples = {n_samples}: at least {least} are needed.")
+    check_most("n_samples", n_samples)
 
 
 def all_fit(n_units: int, n_samples: int) -> bool:

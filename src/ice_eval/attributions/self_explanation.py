@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import regex
 
-from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._base import Attribution, attribution, check_most
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
@@ -64,6 +64,7 @@ class SelfExplanation(Attribution):
         for name in ("words", "max_tokens"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"self-explanation: {name} = {getattr(self, name)}; at least 1 is needed.")
+            check_most(f"self-explanation: {name}", getattr(self, name))
 
     def check(self, lens: Lens, item: Encoded) -> None:
         if item.whole:

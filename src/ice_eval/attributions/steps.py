@@ -8,7 +8,7 @@ import numpy as np
 import regex
 from scipy.special import expit
 
-from ice_eval.attributions._base import Attribution, attribution
+from ice_eval.attributions._base import Attribution, attribution, check_most
 from ice_eval.attributions._lens import Lens
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
@@ -60,6 +60,7 @@ class StepLeaveOneOut(Attribution):
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise ConfigError(f"leave-one-out: samples = {self.samples}; at least 1 is needed.")
+        check_most("leave-one-out: samples", self.samples)
 
     def n_probes(self, n_units: int) -> int:
         return n_units * self.samples

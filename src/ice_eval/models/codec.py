@@ -114,7 +114,10 @@ class HFCodec:
     def _raw(self, texts: Sequence[str], *, framed: bool) -> "_RawTokens":
         if not self.tokenizer.is_fast:
             return self._raw_by_slow(texts, framed=framed)
-        found = self._called(texts, framed=framed, return_offsets_mapping=True)
+        try:
+            found = self._called(texts, framed=framed, return_offsets_mapping=True)
+        except Exception as exc:  # a vocabulary may lack what it needs: each library has an error of its own
+            raise DataError(f"the tokenizer cannot read the text {texts[-1]!r:.60}: {_reason(exc)}.") from exc
         offsets = np.array(found["offset_mapping"], dtype=np.int64).reshape(-1, 2)
         sequence = np.array([-1 if s is None else s for s in found.sequence_ids(0)], dtype=np.int64)
         return _RawTokens.of(found, sequence, found.tokens(0), Spans(offsets[:, 0], offsets[:, 1]))
@@ -125,8 +128,8 @@ class HFCodec:
             found = self._called(texts, framed=framed, return_special_tokens_mask=True)
             pieces = [self.tokenizer.tokenize(text, split_special_tokens=not framed) for text in texts]
             ids = [self.tokenizer.convert_tokens_to_ids(part) for part in pieces]
-        except (ValueError, NotImplementedError) as exc:
-            raise ConfigError(f"{type(self.tokenizer).__name__} cannot be used: {exc}") from exc
+        except Exception as exc:
+            raise ConfigError(f"{type(self.tokenizer).__name__} cannot be used: {_reason(exc)}.") from exc
         own = np.flatnonzero(np.array(found["special_tokens_mask"]) == 0)
         if [found["input_ids"][i] for i in own.tolist()] != [i for part in ids for i in part]:
             fault = "does not tell which tokens it adds to a text; a fast tokenizer does."
@@ -180,7 +183,7 @@ class HFCodec:
         try:
             return f"{self.tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)}{begun}"
         except Exception as exc:  # a template is a program: it may also divide by 0 or add a number to a text
-            raise ConfigError(f"the chat template refuses these turns: {exc}.") from exc
+            raise ConfigError(f"the chat template refuses these turns: {_reason(exc)}.") from exc
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
         """Return the text of each row of ids; a row may begin inside a word, and the mark for that is no text."""
@@ -246,3 +249,8 @@ def _template_begins_with_bos(tokenizer: Any) -> bool:
     except Exception:  # a template is a program: its errors on a harmless turn are reported when it is really used
         return False
     return str(text).lstrip().startswith(_BOS)
+
+
+def _reason(exc: Exception) -> str:
+    """Return the first line of an error without its full stop, or its type where it says nothing."""
+    return str(exc).strip().partition("\n")[0].rstrip(".") or type(exc).__name__

@@ -15,6 +15,7 @@ import torch
 from torch.nn.modules import module as torch_module
 from transformers.utils.hub import cached_file
 
+from ice_eval.errors import ConfigError
 from ice_eval.files import read_json
 
 _MOST_REPEATED = 2**20
@@ -26,6 +27,8 @@ _VALUES_PER_BYTE, _SPARE_VALUES = 8, 2**28
 _MODULES_PER_TENSOR, _SPARE_MODULES = 20, 5_000
 _MOST_MODULES, _MOST_VALUES = 30_000, 2**43
 """Limits of a model whose weights are not read."""
+_MOST_BUILT = 2**17
+"""Most modules of any model: each takes kilobytes, and a file can hold a million tensors of no size."""
 _MOST_ITEMS = 2**23
 """Most keys, tensors and values of arrays in the header of a GGUF file; vocabularies have a million."""
 
@@ -72,6 +75,8 @@ def stored_tensors(path: str, config: Any, *, revision: str) -> Stored | None:
 
     named = getattr(config, "transformers_weights", None)
     names = ["model.safetensors", "model.safetensors.index.json"] if named is None else [str(named)]
+    if named is not None and not _is_file_name(names[0], ".safetensors", ".safetensors.index.json"):
+        raise HeaderError(f"config.json: transformers_weights: {named!r:.60} is no .safetensors file of this folder")
     first = next(filter(None, map(found, names)), None)
     if first is None:
         return None
@@ -82,15 +87,24 @@ def stored_tensors(path: str, config: Any, *, revision: str) -> Stored | None:
 
 def _shards(index: Path) -> list[str]:
     """Return the names of the files that an index lists."""
-    content = read_json(index)
+    try:
+        content = read_json(index)
+    except ConfigError as exc:
+        raise HeaderError(str(exc)) from exc
     listed = content.get("weight_map")
-    if not isinstance(listed, dict) or not listed or not isinstance(content.get("metadata", {}), dict):
+    if not isinstance(listed, dict) or not listed:
         raise HeaderError(f"{index.name}: weight_map: an object from tensors to files is expected")
     names = list(dict.fromkeys(map(str, listed.values())))
     for name in names:
-        if Path(name).name != name or "\\" in name or not name.endswith(".safetensors"):
+        if not _is_file_name(name, ".safetensors"):
             raise HeaderError(f"{index.name}: weight_map: {name!r} is no .safetensors file of this folder")
+    if not isinstance(content.get("metadata"), dict):
+        raise HeaderError(f"{index.name}: metadata: an object is expected")
     return names
+
+
+def _is_file_name(name: str, *endings: str) -> bool:
+    return Path(name).name == name and "\\" not in name and name.endswith(endings)
 
 
 def _in_safetensors(file: Path) -> Stored:
@@ -107,7 +121,7 @@ def bounded(stored: Stored | None) -> Iterator[None]:
     n_modules = n_values = 0
     most_modules, most_values, held = _MOST_MODULES, _MOST_VALUES, "any model"
     if stored is not None:
-        most_modules = _MODULES_PER_TENSOR * stored.tensors + _SPARE_MODULES
+        most_modules = min(_MODULES_PER_TENSOR * stored.tensors + _SPARE_MODULES, _MOST_BUILT)
         most_values = _VALUES_PER_BYTE * stored.size + _SPARE_VALUES
         held = f"its weights ({stored.tensors:,} tensors, {stored.size:,} bytes)"
 

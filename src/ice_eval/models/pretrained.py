@@ -20,7 +20,15 @@ import transformers
 from transformers.initialization import no_init_weights
 from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
-from ice_eval.errors import ConfigError, IceError, MissingExtraError, ModelError, OutOfMemoryError, without_controls
+from ice_eval.errors import (
+    ConfigError,
+    DataError,
+    IceError,
+    MissingExtraError,
+    ModelError,
+    OutOfMemoryError,
+    without_controls,
+)
 from ice_eval.files import cache_folder
 from ice_eval.models.base import LoadSettings, Model
 from ice_eval.models.causal import CausalLM
@@ -102,9 +110,10 @@ def _convert_gguf(path: Path, folder: Path) -> None:
         with _translated(f"the model in {path}"), _quiet():
             stored, auto = check_gguf(path), transformers.AutoModelForCausalLM
             config = _load_config(str(path.parent), source)
-            _empty(auto, config, stored)
+            described = _empty(auto, config, stored)
             tokenizer = transformers.AutoTokenizer.from_pretrained(path.parent, **source)
             model = _complete_model(auto, str(path.parent), name=path.name, dtype=torch.float32, **source)
+            _check_shapes(model, described, name=path.name)
             # A model that still carries its GGUF quantisation config refuses to be saved, plain as its weights are.
             for holder in (model, model.config):
                 for attribute in ("quantization_config", "hf_quantizer", "quantization_method"):
@@ -168,6 +177,8 @@ def _translated(what: str) -> Iterator[None]:
     """Translate whatever libraries raise over the files of a model: each has types of its own for damaged ones."""
     try:
         yield
+    except DataError as exc:  # of a tokenizer that is tried
+        raise ConfigError(f"{what} could not be loaded: {exc}") from exc
     except (IceError, NotOnHubError):
         raise
     except Exception as exc:
@@ -229,8 +240,10 @@ def _load(path: str, *, name: str, settings: LoadSettings, revision: str = "main
     return loaded
 
 
-def _auto_class(architectures: list[str], name: str) -> Any:
+def _auto_class(architectures: Any, name: str) -> Any:
     """Return the class that loads a model, by its declared architecture, since others would get a random head."""
+    if not isinstance(architectures, list) or not all(isinstance(each, str) for each in architectures):
+        raise TypeError(f"config.json: architectures: a list of names is expected, got {architectures!r:.60}")
     if any(each.endswith("ForSequenceClassification") for each in architectures):
         return transformers.AutoModelForSequenceClassification
     if any(each.endswith(("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")) for each in architectures):
@@ -292,19 +305,31 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
         options = {"use_safetensors": True, "output_loading_info": True, "ignore_mismatched_sizes": True}
         model, report = auto.from_pretrained(path, **options, **arguments)
         if report["mismatched_keys"]:
-            part, found, expected = min(report["mismatched_keys"])
-            raise ConfigError(
-                f"the model '{name}' could not be loaded: its weights do not fit its config.json: {part} is "
-                f"{_shape(found)} in the file and {_shape(expected)} by the configuration."
-            )
+            raise _misfit(name, *min(report["mismatched_keys"]))
         if report["missing_keys"]:
             missing = sorted(report["missing_keys"])
             raise ConfigError(
-                f"the weights of '{name}' lack {len(missing)} parts of a {type(model).__name__}, {missing[0]} among "
-                "them: they would be random, so this is not the trained model."
+                f"the model '{name}' could not be loaded: its weights lack {len(missing)} parts of a "
+                f"{type(model).__name__}, {missing[0]} among them: they would be random, so this is not the trained "
+                "model."
             )
         weakref.finalize(model, written.pop_all().close)
     return model.requires_grad_(False)
+
+
+def _check_shapes(model: Any, described: Any, *, name: str) -> None:
+    """Raise if a tensor has another shape than in the model `described`: those of GGUF files are taken as they are."""
+    shapes = {part: tensor.shape for part, tensor in described.state_dict().items()}
+    for part, tensor in model.state_dict().items():
+        if tensor.shape != shapes.get(part, tensor.shape):
+            raise _misfit(name, part, tensor.shape, shapes[part])
+
+
+def _misfit(name: str, part: str, found: Iterable[int], expected: Iterable[int]) -> ConfigError:
+    return ConfigError(
+        f"the model '{name}' could not be loaded: its weights do not fit its config.json: {part} is {_shape(found)} in "
+        f"the file and {_shape(expected)} by the configuration."
+    )
 
 
 def _shape(sizes: Iterable[int]) -> str:

@@ -24,7 +24,7 @@ from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_
 from ice_eval.results.records import PlannedSets
 from ice_eval.results.summary import is_decided
 from ice_eval.scoring import Reporter, Silent
-from ice_eval.settings import RunConfig
+from ice_eval.settings import LARGEST, RunConfig
 
 _FIRST_LOOK, _MORE = 2, 1.5
 """Number of parts before the first look at the verdicts, and the growth from look to look."""
@@ -143,8 +143,9 @@ def _part_size(info: ModelInfo, config: RunConfig, n_examples: int) -> int:
 
 def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporter: Reporter) -> int:
     """Return the tokens per batch; unchanged when a run is continued, since scores would change by rounding."""
-    if asked is not None and asked < 1:
-        raise ConfigError(f"token budget = {asked}: at least 1 is needed.")
+    if asked is not None and not 1 <= asked <= LARGEST:
+        limit = "at least 1 is needed" if asked < 1 else f"at most {LARGEST:,} is possible"
+        raise ConfigError(f"token budget = {asked}: {limit}.")
     if stored is None:
         return asked or info.budget
     assert stored.token_budget is not None, "a run with a model has a budget"
