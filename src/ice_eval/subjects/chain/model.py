@@ -23,7 +23,6 @@ from ice_eval.servers import (
     Message,
     Request,
     RequestPlan,
-    RequestProgress,
     Response,
     ResponseStore,
     addresses,
@@ -236,17 +235,9 @@ class ChainModel(Model):
         return self._chat.plan(requests)
 
     def ask(self, requests: Sequence[Request], progress: Callable[[int], None] | None = None) -> dict[str, Response]:
-        """Return the reply to every request, by its key; `progress` gets the number of replies that just came."""
+        """Return the reply to every request, by its key; `progress` is called with 1 for each that just came."""
         assert self._chat is not None, "the run folder keeps what is asked"
-        n_told = self._chat.plan(requests).n_answered
-
-        def advance(found: RequestProgress) -> None:
-            nonlocal n_told
-            if progress is not None:
-                progress(found.n_done - n_told)
-            n_told = found.n_done
-
-        return self._chat.ask(requests, progress=advance)
+        return self._chat.ask(requests, progress=progress)
 
     def reply(self, request: Request) -> Response:
         """Return a reply that the folder holds."""
