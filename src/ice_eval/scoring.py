@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ice_eval.encoding import common_start
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models import Labels, Model, Pending
 from ice_eval.records import Ids, Inputs, LogScores
@@ -140,7 +141,7 @@ class Scorer:
         lengths, batch, n_tokens, longest = rows.lengths - prefix, list[int](), 0, 0
         for row in order.tolist():
             new = int(lengths[row])
-            shared = _n_shared(rows.row(batch[-1])[prefix:], rows.row(row)[prefix:]) if batch else 0
+            shared = common_start([rows.row(batch[-1])[prefix:], rows.row(row)[prefix:]]) if batch else 0
             budget = self.lowered.get(_bucket(max(1, longest, new)), self.budget)
             padded = max(longest, new) * (len(batch) + 1)
             if batch and (n_tokens + new - shared > budget or padded > _BRANCHING * budget):
@@ -178,13 +179,6 @@ def _by_ids(rows: Inputs, prefix: int) -> Ids:
     ids = rows.ids.astype(">i8").tobytes()
     keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-
-
-def _n_shared(first: Ids, second: Ids) -> int:
-    """Return the number of ids that two rows begin with alike."""
-    n = min(len(first), len(second))
-    differ = np.flatnonzero(first[:n] != second[:n])
-    return int(differ[0]) if differ.size else n
 
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:

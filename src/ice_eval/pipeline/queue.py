@@ -11,7 +11,20 @@ from ice_eval.attributions import PerRow
 from ice_eval.errors import ConfigError
 from ice_eval.models import Prior
 from ice_eval.pipeline.engine import Engine
-from ice_eval.records import DIRECTIONS, NOT_SET, Encoded, Fills, Ids, Inputs, KeepMasks, Kind, LogScores, Rows, heads
+from ice_eval.records import (
+    DIRECTIONS,
+    NO_IDS,
+    NOT_SET,
+    Encoded,
+    Fills,
+    Ids,
+    Inputs,
+    KeepMasks,
+    Kind,
+    LogScores,
+    Rows,
+    heads,
+)
 from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.seeding import rng_for
@@ -129,9 +142,6 @@ def _keys(head: NDArray[Any]) -> Sequence[bytes]:
     return [content[start : start + width] for start in range(0, len(content), width)]
 
 
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
-
-
 @dataclass
 class Probes:
     """Rows that attributions request, and their cost."""
@@ -194,7 +204,7 @@ class Probes:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator
         if act.needs_fills and self.engine.pool is not None and not self.engine.pool.can_fill(item):
             return None
-        fills = probe_fills(self.engine, item, name) if act.needs_fills else _NO_FILLS
+        fills = probe_fills(self.engine, item, name) if act.needs_fills else NO_IDS
         first = self._given.get((name, item.example_id), 0)
         self._given[name, item.example_id] = first + len(keep)
         names = self.queue.known.names

@@ -13,7 +13,7 @@ import numpy as np
 
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Lens, Observer
 from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.encoding import shared_prefix
+from ice_eval.encoding import common_start, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.executors import Executor, Local, LocalWorkers, Workers
 from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
@@ -290,20 +290,12 @@ def noise_guard(model: Model, labels: Labels, ledger: Ledger, *, seed: int) -> d
         return None
     chosen = finite[rng_for(seed, "noise-guard").permutation(len(finite))[:_ROWS]]
     batched, inputs = ledger.scores[chosen], ledger.inputs.take(chosen)
-    alone = model.again(inputs, labels, prefix=_common(inputs))
+    alone = model.again(inputs, labels, prefix=common_start([inputs.row(row) for row in range(len(inputs))]))
     return {
         "rows": len(chosen),
         "log_score": float(np.abs(alone - batched).max()),
         "probability": float(np.abs(np.exp(alone) - np.exp(batched)).max()),
     }
-
-
-def _common(inputs: Inputs) -> int:
-    """Return the number of leading ids that all rows share."""
-    shortest = int(inputs.lengths.min())
-    heads = np.stack([inputs.row(row)[:shortest] for row in range(len(inputs))])
-    differ = np.flatnonzero((heads != heads[:1]).any(axis=0))
-    return int(differ[0]) if differ.size else shortest
 
 
 @dataclass(frozen=True, kw_only=True)
