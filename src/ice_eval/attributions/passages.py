@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, attribution
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution
 from ice_eval.records import Encoded, PerUnit, Unit
 from ice_eval.words import word_spans
 

@@ -8,8 +8,7 @@ import numpy as np
 import regex
 from scipy.special import expit
 
-from ice_eval.attributions._base import Attribution, attribution
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Unit
