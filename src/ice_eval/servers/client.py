@@ -132,10 +132,10 @@ def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Bu
     )
 
 
-Asked = TypeVar("Asked", bound=Question)
+Asked_contra = TypeVar("Asked_contra", bound=Question, contravariant=True)
 
 
-class Asker(ABC, Generic[Asked]):
+class Asker(ABC, Generic[Asked_contra]):
     """A model that answers requests, the file of its answers, and a limit on their cost.
 
     `with ResponseStore(path) as store: answers = Chat(server, store).ask(requests)`
@@ -144,11 +144,13 @@ class Asker(ABC, Generic[Asked]):
     def __init__(self, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False) -> None:
         self._store, self._budget, self._keep_requests = store, budget or Budget(), keep_requests
 
-    def plan(self, requests: Iterable[Asked]) -> RequestPlan:
+    def plan(self, requests: Iterable[Asked_contra]) -> RequestPlan:
         """Estimate the cost of requests without asking any."""
         return plan_requests(requests, self._store, self._budget)
 
-    def ask(self, requests: Iterable[Asked], *, progress: Callable[[int], None] | None = None) -> dict[str, Response]:
+    def ask(
+        self, requests: Iterable[Asked_contra], *, progress: Callable[[int], None] | None = None
+    ) -> dict[str, Response]:
         """Return the response to every request, by its key, from the store or from the model.
 
         Equal requests are asked once. `progress` is called with 1 after every response that arrives.
@@ -161,10 +163,10 @@ class Asker(ABC, Generic[Asked]):
         return {key: self._store.responses[key] for key in distinct}
 
     @abstractmethod
-    def _ask_missing(self, missing: Sequence[Asked], progress: Callable[[int], None]) -> None:
+    def _ask_missing(self, missing: Sequence[Asked_contra], progress: Callable[[int], None]) -> None:
         """Keep a response to each of some requests."""
 
-    def _keep(self, request: Asked, reply: Completion, **facts: Any) -> None:
+    def _keep(self, request: Asked_contra, reply: Completion, **facts: Any) -> None:
         """Store a response; `facts` are its further fields."""
         self._store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
 

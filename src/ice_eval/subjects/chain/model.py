@@ -6,18 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
-from ice_eval.models.served import ServedModel
-from ice_eval.records import Ids, Inputs, LogScores, SpecialIds, Unit
+from ice_eval.models.served import AskedModel, ServedModel
+from ice_eval.records import Ids, Inputs, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
 from ice_eval.servers import (
     RESPONSES,
+    Asker,
     Budget,
     Chat,
     Message,
@@ -27,34 +28,19 @@ from ice_eval.servers import (
     ResponseStore,
     addresses,
 )
-from ice_eval.subjects.chain.chat import Asker, LocalChat
+from ice_eval.subjects.chain.chat import LocalChat
 from ice_eval.subjects.chain.local import AnswerScorer
 from ice_eval.subjects.chain.problems import whole_words
 from ice_eval.subjects.chain.steps import visible
 from ice_eval.tasks import AnyTask
 
+if TYPE_CHECKING:
+    from ice_eval.subjects.chain.subject import ChainSubject
+
 MOST_REPEATS = 1 << 20
 """Smaller ids are repeats and poses; those of problems and steps are hashes."""
 LOOKS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 """Needs of attributions that look into the model."""
-
-
-class Requests(Protocol):
-    """Makes requests of inputs, and reads the replies (`ChainSubject`)."""
-
-    codec: "StepCodec"
-
-    def request(self, row: Ids) -> Request:
-        """Return the request for the answer after the steps of an input."""
-        ...
-
-    def question(self, prompt: str, max_tokens: int) -> Request:
-        """Return a request with a prompt of its own."""
-        ...
-
-    def score(self, row: Ids, reply: Response) -> tuple[float, float]:
-        """Return the log-scores of a reply."""
-        ...
 
 
 def rows_of(inputs: Inputs) -> Iterator[Ids]:
@@ -87,24 +73,18 @@ class StepCodec(Codec):
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         raise TypeError("a chain is split into steps, not tokens")
 
-    def writes_special(self, text: str) -> bool:
-        return False
-
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise TypeError("requests have turns of their own")
 
 
-class ChainModel(Model):
+class ChainModel(AskedModel):
     """A model that is asked in words, behind a server or on this machine; its tokens are steps."""
 
     units: ClassVar[tuple[Unit, ...]] = ("step",)
-    writes_in_turns: ClassVar[bool] = True
-    dtype = "as served"
-    device = "server"
     part_size = 64
 
-    def __init__(self, model: Model | Served, subject: Requests) -> None:
-        """Take a model; nothing is asked.
+    def __init__(self, model: Model | Served, subject: "ChainSubject") -> None:
+        """Take a model, and the subject that makes requests of inputs and reads the replies; nothing is asked.
 
         Raises:
             ConfigError: A model on this machine does not chat.
@@ -114,7 +94,6 @@ class ChainModel(Model):
         self._served = model.served if isinstance(model, ServedModel) else model if isinstance(model, Served) else None
         self.inner = model if isinstance(model, Model) and self._served is None else None
         self.budget = Budget() if self._served is None else self._served.budget
-        self.offers = frozenset({"generate"})
         self.scorer: AnswerScorer | None = None
         if self.inner is not None:
             LocalChat.check(self.inner)
@@ -126,7 +105,7 @@ class ChainModel(Model):
             self.name = model.name  # a grid has names of its own
         else:
             self.name = SERVED + model.name
-        self._chat: Asker | None = None
+        self._chat: Asker[Request] | None = None
         self._store: ResponseStore | None = None
 
     @property
@@ -173,9 +152,6 @@ class ChainModel(Model):
 
     def labels(self, task: AnyTask, *, scoring: LabelScoring | None = None) -> Labels:
         raise TypeError("the labels of a chain are its subject's")
-
-    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        return self.submit(batch, labels, prefix=prefix).collect()
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
         rows = list(rows_of(batch))
