@@ -142,11 +142,11 @@ class Asker(ABC, Generic[Asked_contra]):
     """
 
     def __init__(self, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False) -> None:
-        self._store, self._budget, self._keep_requests = store, budget or Budget(), keep_requests
+        self.store, self._budget, self._keep_requests = store, budget or Budget(), keep_requests
 
     def plan(self, requests: Iterable[Asked_contra]) -> RequestPlan:
         """Estimate the cost of requests without asking any."""
-        return plan_requests(requests, self._store, self._budget)
+        return plan_requests(requests, self.store, self._budget)
 
     def ask(
         self, requests: Iterable[Asked_contra], *, progress: Callable[[int], None] | None = None
@@ -156,11 +156,15 @@ class Asker(ABC, Generic[Asked_contra]):
         Equal requests are asked once. `progress` is called with 1 after every response that arrives.
         """
         distinct = {request.key: request for request in requests}
-        missing = self._store.missing(distinct)
+        missing = self.store.missing(distinct)
         if missing:
-            assert self._store.is_open, "enter the store first: what arrives must be kept"
+            assert self.store.is_open, "enter the store first: what arrives must be kept"
             self._ask_missing(missing, progress or (lambda _: None))
-        return {key: self._store.responses[key] for key in distinct}
+        return {key: self.store.responses[key] for key in distinct}
+
+    def over_budget(self, planned: RequestPlan) -> str | None:
+        """Return the limit that the requests of a plan would exceed, with all that the store holds; None: they fit."""
+        return self._budget.exceeded(self.store.n_charged + planned.n_to_ask, self.store.billed.plus(planned.tokens))
 
     @abstractmethod
     def _ask_missing(self, missing: Sequence[Asked_contra], progress: Callable[[int], None]) -> None:
@@ -168,10 +172,10 @@ class Asker(ABC, Generic[Asked_contra]):
 
     def _keep(self, request: Asked_contra, reply: Completion, **facts: Any) -> None:
         """Store a response; `facts` are its further fields."""
-        self._store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
+        self.store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
 
     def _say_kept(self, exc: BaseException) -> None:
-        exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
+        exc.add_note(f"What was answered is kept in {self.store.path}; asking again continues.")
 
 
 class Chat(Asker[Question]):
@@ -207,8 +211,8 @@ class Chat(Asker[Question]):
             task.set_result(current)
             await session.run(missing)
 
-        spending = Spending(self._budget, n_charged=self._store.n_charged, billed=self._store.billed)
-        session = _Session(self._server, spending, keep, where=f"{self._store.path}")
+        spending = Spending(self._budget, n_charged=self.store.n_charged, billed=self.store.billed)
+        session = _Session(self._server, spending, keep, where=f"{self.store.path}")
         with ThreadPoolExecutor(max_workers=1) as pool:
             ended = pool.submit(asyncio.run, main())
             ended.add_done_callback(lambda _: arrived.put(0))

@@ -117,7 +117,7 @@ class LocalChat(Asker[Request]):
 
     def _answered(self, missing: Sequence[Request]) -> Iterator[tuple[Request, Completion, TokenUsage]]:
         """Yield the answer to each request and its cost: nothing where it is the answer to another repeat."""
-        answered = {each.request: each for each in self._store.responses.values() if each.answered}
+        answered = {each.request: each for each in self.store.responses.values() if each.answered}
         groups: dict[str, list[Request]] = {}
         for request in missing:
             if not _draws(request) and request.hash in answered:

@@ -301,15 +301,15 @@ class ChainSubject(Subject):
         if self._n_further:
             reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
-        missing = self.model.plan(list(asked.values()))
+        missing = self.model.asker.plan(list(asked.values()))
         if missing.n_to_ask:
             self._refuse_costs(missing, "to write the chains")
             self.assumed()
-            every = self.model.plan([*asked.values(), *self._expected(engine), *self._most_rationales(engine)])
-            reporter.say(f"plan, for chains of six steps: {self._plan_of(every, self.model.over_budget(every))}")
+            every = self.model.asker.plan([*asked.values(), *self._expected(engine), *self._most_rationales(engine)])
+            reporter.say(f"plan, for chains of six steps: {self._plan_of(every, self.model.asker.over_budget(every))}")
             reporter.start(missing.n_to_ask, "chains")
         try:
-            replies = self.model.ask(list(asked.values()), reporter.advance)
+            replies = self.model.asker.ask(list(asked.values()), progress=reporter.advance)
         finally:
             if missing.n_to_ask:
                 reporter.stop()
@@ -324,9 +324,9 @@ class ChainSubject(Subject):
         self._report_cut(Counter(_reason(case.answer) for case in written), "max_tokens", reporter)
         self._write_paraphrases(engine)
         expected = list(self._expected(engine))
-        planned = self.model.plan(expected)
+        planned = self.model.asker.plan(expected)
         if not self._has_rationales(engine.config, planned):
-            planned = self.model.plan([*expected, *self._most_rationales(engine)])
+            planned = self.model.asker.plan([*expected, *self._most_rationales(engine)])
         reporter.say(f"about the chains: at most {planned}")
         before, here = self._answered_before, self.model.base_url
         if before is not None and before != here and planned.n_to_ask:
@@ -345,10 +345,11 @@ class ChainSubject(Subject):
 
     def _refuse_costs(self, planned: RequestPlan, purpose: str) -> None:
         """Raise BudgetError if a plan exceeds a limit, before anything of it is asked."""
-        limit = self.model.over_budget(planned)
+        limit = self.model.asker.over_budget(planned)
         if limit is None or not planned.n_to_ask:
             return
-        needed = f"up to {planned.n_to_ask:,} requests are needed {purpose}, beside {self.model.n_charged:,} so far"
+        n_charged = self.model.asker.store.n_charged
+        needed = f"up to {planned.n_to_ask:,} requests are needed {purpose}, beside {n_charged:,} so far"
         if planned.cost is not None:
             needed += f"; they cost at most about {planned.cost:.2f}, beside {planned.cost_so_far:.2f} spent"
         raise BudgetError(
@@ -359,7 +360,7 @@ class ChainSubject(Subject):
     def _try_first(self, engine: Engine, reporter: Reporter) -> None:
         """Ask a few requests of the run first: a model that reasons anew, or needs more tokens, shows in these."""
         first = list(self._first_rows(engine))
-        replies = self.model.ask([self.request(row) for row in first])
+        replies = self.model.asker.ask([self.request(row) for row in first])
         self._refuse_too_long(replies.values(), "answer_tokens")
         n_thought = sum(map(reasoned_anew, replies.values()))
         if n_thought:
@@ -462,11 +463,11 @@ class ChainSubject(Subject):
         asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
         # Other words are not known yet; with the steps themselves, rows would be those of the whole chain.
         self.fills = {"paraphrase": {case.id: tuple(f"So: {text}" for text in case.texts) for case in self.evaluated}}
-        every = self.model.plan([*self._expected(engine), *self._most_rationales(engine)])
+        every = self.model.asker.plan([*self._expected(engine), *self._most_rationales(engine)])
         self.fills = {}
-        if self.model.plan(list(asked.values())).n_to_ask:
+        if self.model.asker.plan(list(asked.values())).n_to_ask:
             self._refuse_costs(every, "about the steps of the chains, with those for other words")
-        replies = self.model.ask(list(asked.values()))
+        replies = self.model.asker.ask(list(asked.values()))
         found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
 
@@ -774,7 +775,7 @@ class ChainSubject(Subject):
     def _ask_hints(self, folder: RunFolder, seed: int, reporter: Reporter) -> None:
         """Ask every question with each hint and without, and write what came of it."""
         asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
-        replies = self.model.ask([request for own in asked.values() for request in own])
+        replies = self.model.asker.ask([request for own in asked.values() for request in own])
         tests, read = list[HintTest](), Counter[str]()
         for case in self.evaluated:
             *own, control = (replies[request.key] for request in asked[case.id])
