@@ -6,7 +6,7 @@ import pytest
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.servers import Message, Request, Response, TokenUsage
 
-QUESTION = Request(messages=(Message("user", "2 + 2?"),), model="m", max_tokens=5, temperature=0.0, seed=1)
+QUESTION = Request(messages=(Message("user", "2 + 2?"),), model="m", max_tokens=5, temperature=0.0)
 
 
 def test_the_key_of_a_request_never_changes():
@@ -23,7 +23,6 @@ def test_the_key_of_a_request_never_changes():
         {"max_tokens": 6},
         {"temperature": 0.5},
         {"temperature": None},
-        {"seed": 2},
         {"extra": {"top_p": 0.5}},
     ],
     ids=lambda change: next(iter(change)),
@@ -39,7 +38,7 @@ def test_a_repeat_is_the_same_question_with_another_key():
 
 
 def test_what_is_left_to_the_server_is_not_sent():
-    assert replace(QUESTION, temperature=None, seed=None).body() == {
+    assert replace(QUESTION, temperature=None).body() == {
         "messages": [{"role": "user", "content": "2 + 2?"}],
         "model": "m",
         "max_tokens": 5,

@@ -85,9 +85,9 @@ def test_draws_belong_to_the_request_whatever_is_asked_beside_it(chatty, fresh):
         assert together[request.key] == backwards[request.key] == texts(fresh(chatty, [request]))[request.key]
 
 
-def test_repeats_and_seeds_draw_anew(chatty, fresh):
+def test_repeats_draw_anew(chatty, fresh):
     [first, *_] = requests(temperature=1.5)
-    others = [replace(first, repeat=1), replace(first, seed=1), replace(first, seed=2), replace(first, temperature=1.4)]
+    others = [*(replace(first, repeat=repeat) for repeat in (1, 2, 3)), replace(first, temperature=1.4)]
     assert len({*texts(fresh(chatty, [first, *others])).values()}) == 5
 
 

@@ -3,17 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.choices import Pose
 from ice_eval.errors import ConfigError
-from ice_eval.models import Conversation, Model
-from ice_eval.models import Reply as ModelReply
-from ice_eval.seeding import rng_for
-from ice_eval.servers import NO_TOKENS, Asker, Completion, Request, ResponseStore, TokenUsage
+from ice_eval.models import Model
+from ice_eval.servers import NO_TOKENS, Asker, Completion, Message, Request, ResponseStore, TokenUsage
 from ice_eval.subjects.chain.problems import Problem, WorkedExample
 
 ASK = """{question}
@@ -40,7 +34,8 @@ Answer: {form}"""
 BEGUN = "Answer:"
 """Last words of a turn that the model goes on with."""
 
-Turns = tuple[tuple[Literal["user", "assistant"], str], ...]
+Turns = tuple[Message, Message]
+"""A question and its reply."""
 
 
 def ask_prompt(problem: Problem, *, shown: str | None = None) -> str:
@@ -67,23 +62,21 @@ def begun_answer(steps: Sequence[str]) -> str:
 def asked_turns(example: WorkedExample) -> Turns:
     """Return a worked example as question and reply, before a question for a chain."""
     reply = "\n".join([*example.steps, f"Answer: {example.answer}"])
-    return ("user", ask_prompt(example.problem)), ("assistant", reply)
+    return Message("user", ask_prompt(example.problem)), Message("assistant", reply)
 
 
 def concluded_turns(example: WorkedExample, *, pose: Pose = "user") -> Turns:
     """Return the same before a question for the answer alone."""
     asked = conclude_prompt(example.problem, example.steps, pose=pose)
-    return ("user", asked), ("assistant", f"Answer: {example.answer}")
+    return Message("user", asked), Message("assistant", f"Answer: {example.answer}")
 
 
 class LocalChat(Asker[Request]):
     """A model of transformers that chats.
 
-    Without a temperature, or at 0, the likeliest token is taken at every step. Else tokens are drawn by numbers that
-    belong to the request and its repeat, so an answer depends neither on what is asked beside it nor on the order.
-    In batches scores move by rounding: only where two tokens are as likely to some 1e-6 may that show. Repeats of a
-    request that nothing is drawn for have one answer, which is computed once. A chat that leaves no room for an answer
-    gets a response with the status `too_long`.
+    Answers depend neither on what is asked beside them nor on the order: in batches scores move by rounding, and only
+    where two tokens are as likely to some 1e-6 may that show. Repeats of a request that nothing is drawn for have one
+    answer, which is computed once. A chat that leaves no room for an answer gets a response with the status `too_long`.
 
     Raises:
         ConfigError: The model does not chat: it has no chat template, or writes nothing. Later: a request has fields
@@ -125,24 +118,11 @@ class LocalChat(Asker[Request]):
             else:
                 groups.setdefault(request.key if _draws(request) else request.hash, []).append(request)
         asked = list(groups.values())
-        for place, written in self._model.converse([_conversation(first) for first, *_ in asked]):
+        for place, written in self._model.converse([first for first, *_ in asked]):
             first, *others = asked[place]
-            reply = self._reply(written)
+            reply = replace(written, model=self._model.name, fingerprint=self._fingerprint)
             yield first, reply, reply.usage or NO_TOKENS
             yield from ((other, reply, NO_TOKENS) for other in others)
-
-    def _reply(self, written: ModelReply) -> Completion:
-        about = Completion(status="too_long", model=self._model.name, fingerprint=self._fingerprint)
-        if written.text is None:
-            room = self._model.codec.max_tokens
-            return replace(about, error=f"the chat has {written.n_read} tokens, and the model takes {room} in all")
-        return replace(
-            about,
-            status="truncated" if not written.ended else "ok" if written.text.strip() else "empty",
-            text=written.text,
-            finish_reason="stop" if written.ended else "length",
-            usage=TokenUsage(written.n_read, written.n_written),
-        )
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -162,11 +142,3 @@ def _check(request: Request) -> None:
         )
     if request.temperature is not None and request.temperature < 0:
         raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
-
-
-def _conversation(request: Request) -> Conversation:
-    def uniforms(n_steps: int) -> NDArray[np.float64]:
-        # Without a seed every question still has numbers of its own: the hash is among what they depend on.
-        return rng_for(request.seed or 0, request.hash, request.repeat, "tokens").random(n_steps)
-
-    return Conversation(request.messages, request.max_tokens, request.temperature or 0.0, uniforms)

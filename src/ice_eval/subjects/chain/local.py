@@ -16,6 +16,7 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -165,16 +166,15 @@ class AnswerScorer:
         observer = Observer(self.model, chain.answer, {chain.problem_id: 0}, needs & {"attentions", "gradients"})
         found: dict[ChainUnit, dict[str, PerUnit]] = {unit: {} for unit in units}
         for unit in units:
-
-            def probe(
-                _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit
-            ) -> list[PerRow]:
-                return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
-
             for name, method in chosen.items():
-                lens = Lens(observer, method.needs, seed, name, prober=probe)
+                lens = Lens(observer, method.needs, seed, name, prober=partial(self._probed, chain, unit))
                 [found[unit][name]] = method.attribute(lens, [chain.cut_in(unit)])
         return found
+
+    def _probed(
+        self, chain: EncodedChain, unit: ChainUnit, _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int
+    ) -> list[PerRow]:
+        return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
 
     def _check(self, chain: EncodedChain) -> None:
         """Compare fast and plain scores once before anything depends on them."""

@@ -720,9 +720,9 @@ class ChainSubject(Subject):
         turns = before(self._example) if before is not None and self._example is not None else ()
         if before is None:  # ratings of steps: a model that thinks needs as much for them as for an answer
             max_tokens = max(max_tokens, self._fields.answer_tokens)
-        own: Turns = () if begun is None else (("assistant", begun),)
+        own = () if begun is None else (Message("assistant", begun),)
         request = Request(
-            messages=tuple(Message(role, text) for role, text in (*turns, ("user", prompt), *own)),
+            messages=(*turns, Message("user", prompt), *own),
             model=self.model.asked_as,
             max_tokens=max_tokens,
             temperature=self._fields.temperature,
