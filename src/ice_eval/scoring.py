@@ -56,16 +56,17 @@ class Submitted:
 
     place: Ids
     """(rows,): index of each row among the distinct ones."""
-    n_labels: int
+    scores: LogScores
+    """(distinct rows, labels): those that are known."""
     batches: list[tuple[Ids, Pending]] = field(default_factory=list)
+    """The others."""
 
     def collect(self) -> LogScores:
         """Wait for the log-scores of all rows and return them."""
-        n_distinct = int(self.place.max(initial=-1)) + 1
-        scores = np.full((n_distinct, self.n_labels), np.nan)
-        for batch, pending in self.batches:
-            scores[batch] = pending.collect()
-        return scores[self.place]
+        while self.batches:
+            batch, pending = self.batches.pop(0)
+            self.scores[batch] = pending.collect()
+        return self.scores[self.place]
 
 
 class Scorer:
@@ -86,15 +87,33 @@ class Scorer:
         """Return the log-scores of `rows`, which share their first `prefix` ids."""
         return self.submit(rows, prefix=prefix, progress=progress).collect()
 
-    def submit(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
-        """Send rows to the model without waiting: the host prepares a batch while the device computes the last one."""
+    def submit(
+        self,
+        rows: Inputs,
+        *,
+        prefix: int = 0,
+        progress: Progress | None = None,
+        known: Mapping[bytes, LogScores] | None = None,
+    ) -> Submitted:
+        """Send rows to the model without waiting: the host prepares a batch while the device computes the last one.
+
+        `known` holds scores by the key of their row; these rows are not computed.
+        """
         unique: dict[bytes, int] = {}
         place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
         # A row is the first of its kind if its index is higher than those of all rows before it.
         first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
-        distinct = rows.take(first)
-        submitted = Submitted(place, len(self.labels.names))
+        submitted = Submitted(place, np.full((len(unique), len(self.labels.names)), np.nan))
+        new = np.arange(len(unique))
+        if known:
+            new = np.array([index for key, index in unique.items() if key not in known], dtype=np.int64)
+            for key, index in unique.items():
+                if key in known:
+                    submitted.scores[index] = known[key]
+            if progress is not None:
+                progress(len(rows) - int(share[new].sum()))
+        distinct = rows.take(first[new])
         for batch in self._batches(distinct, prefix):
             waiting = [batch]
             while waiting:
@@ -106,9 +125,9 @@ class Scorer:
                     continue
                 self.counts.forwards += len(now)
                 self.counts.tokens += pending.tokens
-                submitted.batches.append((now, pending))
+                submitted.batches.append((new[now], pending))
             if progress is not None:
-                progress(int(share[batch].sum()))
+                progress(int(share[new[batch]].sum()))
         self.counts.rows += len(rows)
         return submitted
 

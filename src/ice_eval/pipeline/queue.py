@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,25 +30,15 @@ from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.seeding import rng_for
 
 
-@dataclass(eq=False)
-class AskedRows:
+class AskedRows(NamedTuple):
     """New rows, and their scores as soon as the model has them."""
 
     rows: Rows
-    new: Ids
-    """Rows whose input was not scored before."""
-    _submitted: Submitted
-    _known: LogScores
-    """(rows, labels): scores of the other rows."""
-    _scores: LogScores | None = None
+    submitted: Submitted
 
     def scores(self) -> LogScores:
         """Wait for the model and return the scores of all rows."""
-        if self._scores is None:
-            scores = self._known.copy()
-            scores[self.new] = self._submitted.collect()
-            self._scores = scores
-        return self._scores
+        return self.submitted.collect()
 
 
 class RowQueue:
@@ -70,18 +60,10 @@ class RowQueue:
         """Submit rows that are not stored; inputs that were scored before are not sent again."""
         self._read_answers()
         missing = rows.take(self._missing(rows)) if self._places else rows
-        labels = len(self._scorer.labels.names)
-        known = np.full((len(missing), labels), np.nan)
-        new = np.arange(len(missing))
-        if self._answers:
-            keys = missing.inputs.keys()
-            new = np.array([row for row, key in enumerate(keys) if key not in self._answers], dtype=np.int64)
-            for row in np.setdiff1d(np.arange(len(missing)), new, assume_unique=True).tolist():
-                known[row] = self._answers[keys[row]]
-        self._progress(len(missing) - len(new))
-        inputs = missing.inputs if len(new) == len(missing) else missing.inputs.take(new)
-        submitted = self._scorer.submit(inputs, prefix=self._prefix, progress=self._progress)
-        self._unread = AskedRows(missing, new, submitted, known)
+        submitted = self._scorer.submit(
+            missing.inputs, prefix=self._prefix, progress=self._progress, known=self._answers
+        )
+        self._unread = AskedRows(missing, submitted)
         self.asked.append(self._unread)
         return self._unread
 
