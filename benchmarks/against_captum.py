@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 import ice_eval as ice
 from ice_eval.attributions import method_of
-from ice_eval.attributions.surrogates import KernelShap as OurKernelShap
+from ice_eval.attributions.perturbation import KernelShap as OurKernelShap
 from ice_eval.encoding import encode
 from ice_eval.pipeline import part
 from ice_eval.records import PROTECTED, Encoded, Inputs

@@ -17,7 +17,7 @@ from context_cite.solver import LassoRegression
 from context_cite.utils import aggregate_logit_probs, get_masks_and_logit_probs
 from scipy.stats import spearmanr
 
-from ice_eval.attributions.surrogates import ContextCite
+from ice_eval.attributions.perturbation import ContextCite
 from ice_eval.models import load_model
 from ice_eval.operators.delete import Delete
 from ice_eval.records import SCORED

@@ -93,7 +93,7 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
+        for module in pkgutil.iter_modules(getattr(package, "__path__", ())):  # none where one module has all of them
             if not module.name.startswith("_") and module.name not in self._skip:
                 importlib.import_module(f"{self._package}.{module.name}")
         for module_name in self._also:

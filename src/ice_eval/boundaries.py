@@ -73,8 +73,8 @@ class Codec(Protocol):
         ...
 
     def writes_special(self, text: str) -> bool:
-        """Return True if a text holds the name of a special token."""
-        ...
+        """Return True if a text holds the name of a special token; most tokenizers of words have none."""
+        return False
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         """Return the chat template's text before and after a last user turn that follows `turns`."""

@@ -323,9 +323,16 @@ def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) ->
 def shared_prefix(items: Sequence[Encoded]) -> int:
     """Return the number of leading tokens that all examples share before their content: the template, the shots."""
     heads = [item.ids[: item.content.start] if item.n_units else item.ids for item in items]
-    shortest = min((len(head) for head in heads), default=0)
-    stacked = np.stack([head[:shortest] for head in heads]) if shortest else np.zeros((len(heads), 0))
-    differ = np.flatnonzero((stacked != stacked[:1]).any(axis=0))
+    return common_start(heads)
+
+
+def common_start(rows: Sequence[Ids]) -> int:
+    """Return the number of ids that all rows begin with."""
+    shortest = min(map(len, rows), default=0)
+    if not shortest:
+        return 0
+    stacked = np.stack([row[:shortest] for row in rows])
+    differ = np.flatnonzero((stacked != stacked[0]).any(axis=0))
     return int(differ[0]) if differ.size else shortest
 
 

@@ -21,7 +21,7 @@ from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.manifest import identity
 from ice_eval.pipeline.subject import Pool
 from ice_eval.rationales import DYNAMIC, keep_mask, set_size
-from ice_eval.records import Encoded, Example, Fills, Inputs
+from ice_eval.records import NO_IDS, Encoded, Example, Inputs
 from ice_eval.results import InputRow, RunFolder
 from ice_eval.results.records import Adaptation
 from ice_eval.scoring import Scorer
@@ -40,7 +40,6 @@ _SAME = ("weights", "dtype", "data", "chat", "system", "prompt", "lexicon")
 """Parts of model, task and data that must equal those of the run."""
 _PURPOSE = "f-fidelity"
 _WEIGHT_DECAY, _LARGEST_GRADIENT = 0.01, 1.0
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +88,7 @@ class Removal:
         operator = usable[rng.integers(len(usable))]
         most = n_units - set_size(n_units, 1 - self.share)
         kept = rng.choice(n_units, n_units - int(rng.integers(most + 1)), replace=False)
-        fills = self.pool.draw(item, rng).ids if self.pool is not None and operator.needs_fills else _NO_FILLS
+        fills = self.pool.draw(item, rng).ids if self.pool is not None and operator.needs_fills else NO_IDS
         mask = keep_mask(tuple(sorted(int(unit) for unit in kept)), n_units)
         return operator.build(item, mask[None], fills=fills)
 

@@ -36,6 +36,7 @@ KeepMasks = NDArray[np.bool_]  # (rows, units)
 LogScores = NDArray[np.float64]  # (rows, labels); log-probabilities, normalised over the label words
 Fills = NDArray[np.int64]  # (tokens of units,): an id for each token that belongs to a unit, in their order
 LabelIds = tuple[tuple[int, ...], ...]  # token ids of each label word, or the class index of each label
+NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 PROTECTED = -1
 """`Encoded.unit_of` of a token that no operator may touch."""
@@ -127,7 +128,7 @@ class Inputs:
     @classmethod
     def join(cls, parts: "Sequence[Inputs]") -> "Inputs":
         if not parts:
-            return cls(_NO_IDS, _NO_IDS, np.zeros(1, dtype=np.int64))
+            return cls(NO_IDS, NO_IDS, np.zeros(1, dtype=np.int64))
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.segments for part in parts]),
@@ -173,9 +174,6 @@ class Inputs:
         # The mark keeps a pair apart from every plain row, whose key has eight bytes per token.
         seconds = (segments[start:end] for start, end in pairwise(ends))
         return [key + b"|" + pair if any(pair) else key for key, pair in zip(found, seconds, strict=True)]
-
-
-_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 
 
 def _offsets(lengths: Ids) -> Ids:
@@ -272,8 +270,8 @@ class Rows:
         starts = itertools.accumulate((len(part) for part in parts), initial=0)
         return cls(
             join_heads([part.head for part in parts]),
-            np.concatenate([_NO_IDS, *(part.kept for part in parts)]),
-            np.concatenate([_NO_IDS, *(part.n_kept for part in parts)]),
+            np.concatenate([NO_IDS, *(part.kept for part in parts)]),
+            np.concatenate([NO_IDS, *(part.n_kept for part in parts)]),
             Inputs.join([part.inputs for part in parts]),
             {start + row: text for start, part in zip(starts, parts, strict=False) for row, text in part.texts.items()},
         )

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ice_eval.encoding import common_start
 from ice_eval.errors import OutOfMemoryError
 from ice_eval.models import Labels, Model, Pending
 from ice_eval.records import Ids, Inputs, LogScores
@@ -55,16 +56,17 @@ class Submitted:
 
     place: Ids
     """(rows,): index of each row among the distinct ones."""
-    n_labels: int
+    scores: LogScores
+    """(distinct rows, labels): those that are known."""
     batches: list[tuple[Ids, Pending]] = field(default_factory=list)
+    """The others."""
 
     def collect(self) -> LogScores:
         """Wait for the log-scores of all rows and return them."""
-        n_distinct = int(self.place.max(initial=-1)) + 1
-        scores = np.full((n_distinct, self.n_labels), np.nan)
-        for batch, pending in self.batches:
-            scores[batch] = pending.collect()
-        return scores[self.place]
+        while self.batches:
+            batch, pending = self.batches.pop(0)
+            self.scores[batch] = pending.collect()
+        return self.scores[self.place]
 
 
 class Scorer:
@@ -85,15 +87,33 @@ class Scorer:
         """Return the log-scores of `rows`, which share their first `prefix` ids."""
         return self.submit(rows, prefix=prefix, progress=progress).collect()
 
-    def submit(self, rows: Inputs, *, prefix: int = 0, progress: Progress | None = None) -> Submitted:
-        """Send rows to the model without waiting: the host prepares a batch while the device computes the last one."""
+    def submit(
+        self,
+        rows: Inputs,
+        *,
+        prefix: int = 0,
+        progress: Progress | None = None,
+        known: Mapping[bytes, LogScores] | None = None,
+    ) -> Submitted:
+        """Send rows to the model without waiting: the host prepares a batch while the device computes the last one.
+
+        `known` holds scores by the key of their row; these rows are not computed.
+        """
         unique: dict[bytes, int] = {}
         place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
         # A row is the first of its kind if its index is higher than those of all rows before it.
         first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
-        distinct = rows.take(first)
-        submitted = Submitted(place, len(self.labels.names))
+        submitted = Submitted(place, np.full((len(unique), len(self.labels.names)), np.nan))
+        new = np.arange(len(unique))
+        if known:
+            new = np.array([index for key, index in unique.items() if key not in known], dtype=np.int64)
+            for key, index in unique.items():
+                if key in known:
+                    submitted.scores[index] = known[key]
+            if progress is not None:
+                progress(len(rows) - int(share[new].sum()))
+        distinct = rows.take(first[new])
         for batch in self._batches(distinct, prefix):
             waiting = [batch]
             while waiting:
@@ -105,9 +125,9 @@ class Scorer:
                     continue
                 self.counts.forwards += len(now)
                 self.counts.tokens += pending.tokens
-                submitted.batches.append((now, pending))
+                submitted.batches.append((new[now], pending))
             if progress is not None:
-                progress(int(share[batch].sum()))
+                progress(int(share[new[batch]].sum()))
         self.counts.rows += len(rows)
         return submitted
 
@@ -140,7 +160,7 @@ class Scorer:
         lengths, batch, n_tokens, longest = rows.lengths - prefix, list[int](), 0, 0
         for row in order.tolist():
             new = int(lengths[row])
-            shared = _n_shared(rows.row(batch[-1])[prefix:], rows.row(row)[prefix:]) if batch else 0
+            shared = common_start([rows.row(batch[-1])[prefix:], rows.row(row)[prefix:]]) if batch else 0
             budget = self.lowered.get(_bucket(max(1, longest, new)), self.budget)
             padded = max(longest, new) * (len(batch) + 1)
             if batch and (n_tokens + new - shared > budget or padded > _BRANCHING * budget):
@@ -178,13 +198,6 @@ def _by_ids(rows: Inputs, prefix: int) -> Ids:
     ids = rows.ids.astype(">i8").tobytes()
     keys = [ids[8 * (start + prefix) : 8 * end] for start, end in pairwise(rows.offsets.tolist())]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
-
-
-def _n_shared(first: Ids, second: Ids) -> int:
-    """Return the number of ids that two rows begin with alike."""
-    n = min(len(first), len(second))
-    differ = np.flatnonzero(first[:n] != second[:n])
-    return int(differ[0]) if differ.size else n
 
 
 def _cuts(lengths: Ids, pass_tokens: int, budget: int) -> Ids:

@@ -12,8 +12,7 @@ from tests.small_runs import Waves, rows_of, texts
 
 import ice_eval
 from ice_eval.attributions import attributions
-from ice_eval.attributions.perturbation import Occlusion
-from ice_eval.attributions.surrogates import KernelShap, Lime
+from ice_eval.attributions.perturbation import KernelShap, Lime, Occlusion
 from ice_eval.errors import ConfigError
 from ice_eval.models.toy import BIAS, WEIGHTS, Toy
 from ice_eval.records import Inputs

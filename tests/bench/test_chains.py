@@ -10,7 +10,7 @@ from tests.subjects.chain.reasoners import Reasoner, loads, records
 from ice_eval.bench import BenchFolder, grid_of, plan_grid, results_of, run_grid
 from ice_eval.bench.run import finished_runs
 from ice_eval.errors import ConfigError
-from ice_eval.executors.ray import Ray
+from ice_eval.executors import Ray
 from ice_eval.pipeline import Silent
 from ice_eval.report import data_of, tables
 from ice_eval.report.page import page

@@ -7,8 +7,7 @@ from tests.small_runs import run, texts
 
 from ice_eval import __version__
 from ice_eval.errors import ConfigError, MissingExtraError, ModelError
-from ice_eval.executors import Local, executor_named, executors, ray
-from ice_eval.executors.ray import RayWorkers, Resources, WorkerHost, WorkerResult
+from ice_eval.executors import Local, RayWorkers, Resources, WorkerHost, WorkerResult, executor_named, executors
 
 
 class Begun:
@@ -146,7 +145,7 @@ def scripted_ray(fates):
 
 def on_scripted_ray(monkeypatch, fates):
     found = scripted_ray(fates)
-    monkeypatch.setattr(ray, "ray_package", lambda: found)
+    monkeypatch.setattr("ice_eval.executors.ray_package", lambda: found)
     workers = RayWorkers(lambda: "worker", Resources(cpus=1, gpus=0), lambda message: None)
     return sorted(each.result for each in workers.map(None, [1, 2], lambda rows: None))
 

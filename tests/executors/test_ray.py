@@ -14,10 +14,10 @@ from tests.small_grids import content, write_reviews
 from tests.small_runs import Waves, results_of, rows_of, run, texts
 
 import ice_eval
+from ice_eval import executors
 from ice_eval.bench import grid_of, run_grid
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.executors import executor_named
-from ice_eval.executors import ray as ray_executor
 
 ray = pytest.importorskip("ray", reason="needs the extra: pip install 'ice-eval[ray]'")
 
@@ -241,7 +241,7 @@ def test_more_gpus_than_a_node_has_are_refused_with_what_there_is(on_cluster, wi
 
 @pytest.mark.slow
 def test_a_run_waits_for_gpus_that_others_hold_and_says_so(cluster, on_cluster, with_gpus, local, monkeypatch):
-    monkeypatch.setattr(ray_executor, "_PATIENCE", 1)
+    monkeypatch.setattr(executors, "_PATIENCE", 1)
     with_gpus(1)
     ray.init(address=cluster.address, log_to_driver=False)
     try:

@@ -8,8 +8,7 @@ import pytest
 from tests.small_runs import Told, lines_of, results_of, rows_of
 from tests.toy_runs import NEUTRAL, Counting, planted, reviews, run, stamps_of, task_of
 
-from ice_eval.attributions.perturbation import Occlusion
-from ice_eval.attributions.surrogates import Lime
+from ice_eval.attributions.perturbation import Lime, Occlusion
 from ice_eval.errors import ConfigError
 from ice_eval.files import DRAFT
 from ice_eval.models.toy import Toy

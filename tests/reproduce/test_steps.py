@@ -10,11 +10,11 @@ from tests.servers.chat_server import ChatServer, completion
 from tests.subjects.chain.conftest import CHAT_TEMPLATE
 from tests.subjects.chain.reasoners import LOADS, Reasoner, loads
 
-from ice_eval.models.base import Reply
 from ice_eval.models.causal import CausalLM
 from ice_eval.pipeline import Silent
 from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen
 from ice_eval.reproduce.contents import eraser, findings, steps_and_tokens
+from ice_eval.servers import Completion, TokenUsage
 
 LABELS = ["tab:eraser-comparison", "tab:step_vs_token", "tab:frontier_cot"]
 STEPS = 5
@@ -44,12 +44,12 @@ class Scripted(Reasoner):
 def converse(model, chats):
     """A local reasoner that adds up the steps it is shown in its begun turn, and writes them if it has begun none."""
     for place, chat in enumerate(chats):
-        role, last = chat.turns[-1]
-        index = int(re.search(r"warehouse (\d+)", " ".join(text for _, text in chat.turns))[1])
+        role, last = chat.messages[-1]
+        index = int(re.search(r"warehouse (\d+)", " ".join(text for _, text in chat.messages))[1])
         lines = [f"Load {n} brings {load} crates." for n, load in enumerate(loads(index, STEPS), 1)]
         total = sum(map(int, LOADS.findall(last)))
         text = f" {total}" if role == "assistant" else "\n".join([*lines, f"Answer: {sum(loads(index, STEPS))}"])
-        yield place, Reply(text, n_read=10, n_written=5, ended=True)
+        yield place, Completion(status="ok", text=text, finish_reason="stop", usage=TokenUsage(10, 5))
 
 
 @pytest.fixture(scope="module")

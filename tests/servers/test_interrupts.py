@@ -55,7 +55,7 @@ def test_an_interrupt_keeps_what_arrived_and_says_how_to_go_on(path):
 
     def interrupted(step):
         seen.append(step)
-        if step.n_done == 5:
+        if len(seen) == 5:
             raise KeyboardInterrupt
 
     with ChatServer(pause_s=0.01) as server:
@@ -66,7 +66,7 @@ def test_an_interrupt_keeps_what_arrived_and_says_how_to_go_on(path):
         assert n_asked < 20
         assert len(list(read_responses(path))) >= 5
         assert len(ask(server, path, [question(i) for i in range(20)])) == 20
-    assert [step.n_done for step in seen] == [1, 2, 3, 4, 5]
+    assert seen == [1] * 5
     assert max(server.answered.values()) <= 2
 
 

@@ -4,13 +4,16 @@ from ice_eval.attributions._base import (
     LOOKS,
     OF_EVERY_MODEL,
     Attribution,
+    DataView,
+    Lens,
+    Observer,
+    PerRow,
     attribution,
     attributions,
     fields_of,
     method_of,
     one_per_unit,
 )
-from ice_eval.attributions._lens import DataView, Lens, Observer, PerRow
 from ice_eval.attributions.user_supplied import Computed, Explained, Fit, Given, explained, fit_of
 
 __all__ = [

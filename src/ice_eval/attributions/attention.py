@@ -6,8 +6,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
-from ice_eval.attributions._base import Attribution, attribution
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution
 from ice_eval.errors import ConfigError
 from ice_eval.models import AttentionMaps
 from ice_eval.records import Encoded, PerToken, PerUnit, Unit

@@ -8,8 +8,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.attributions._base import Attribution, attribution, check_most
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerUnit, Unit

@@ -15,8 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import regex
 
-from ice_eval.attributions._base import Attribution, attribution, check_most
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Span, Unit

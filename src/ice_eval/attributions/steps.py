@@ -2,45 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import regex
 from scipy.special import expit
 
-from ice_eval.attributions._base import Attribution, attribution, check_most
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Unit
 from ice_eval.servers import NO_REPLY
 
 _STEPS: tuple[Unit, ...] = ("step",)
-_LONG_UNITS: tuple[Unit, ...] = ("step", "sentence", "passage")
-
-
-@attribution("length")
-@dataclass(frozen=True, kw_only=True)
-class StepLength(Attribution):
-    """A control: the longest steps or passages, by characters."""
-
-    units: ClassVar[tuple[Unit, ...]] = _LONG_UNITS
-
-    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        return [np.array([len(text) for text in item.texts], dtype=np.float64) for item in batch]
-
-
-@attribution("position")
-@dataclass(frozen=True, kw_only=True)
-class StepPosition(Attribution):
-    """A control: the last steps or passages, or the first; explanations must beat it to say more than their order."""
-
-    units: ClassVar[tuple[Unit, ...]] = _LONG_UNITS
-    highest: Literal["last", "first"] = "last"
-
-    def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        sign = 1.0 if self.highest == "last" else -1.0
-        return [sign * np.arange(item.n_units, dtype=np.float64) for item in batch]
 
 
 @attribution("leave-one-out", needs={"values"})

@@ -7,8 +7,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ice_eval.attributions._base import Attribution, one_per_unit
-from ice_eval.attributions._lens import Lens
+from ice_eval.attributions._base import Attribution, Lens, one_per_unit
 from ice_eval.errors import DataError
 from ice_eval.interop import Aligned, Explanation, align, numbers, of_examples, one_text, per_unit, placed
 from ice_eval.models import Labels

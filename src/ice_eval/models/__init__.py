@@ -3,7 +3,6 @@
 from ice_eval.models.base import (
     PART_SIZE,
     AttentionMaps,
-    Conversation,
     DeviceMap,
     EmbeddedText,
     Generated,
@@ -15,7 +14,6 @@ from ice_eval.models.base import (
     Model,
     Pending,
     Prior,
-    Reply,
     Scoring,
     model,
     models,
@@ -25,7 +23,7 @@ from ice_eval.models.load import SUITE, HubModel, ModelRef, load_model, load_rea
 from ice_eval.models.served import SERVED, Served
 
 __all__ = [
-    "PART_SIZE", "SERVED", "SUITE", "AttentionMaps", "Conversation", "DeviceMap", "EmbeddedText", "Generated",
+    "PART_SIZE", "SERVED", "SUITE", "AttentionMaps", "DeviceMap", "EmbeddedText", "Generated",
     "Gradients", "HubModel", "LabelScoring", "Labels", "LoadSettings", "MaxMemory", "Model", "ModelRef", "Pending",
-    "Prior", "Reply", "Scoring", "Served", "is_function", "load_model", "load_reader", "model", "models", "suite_model",
+    "Prior", "Scoring", "Served", "is_function", "load_model", "load_reader", "model", "models", "suite_model",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from ice_eval.encoding import Codec
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.files import why_no_json
 from ice_eval.records import Encoded, Ids, Inputs, LabelIds, LogScores, PerToken, Unit
+from ice_eval.servers import Completion, Request
 from ice_eval.tasks import Task
 
 PART_SIZE = 16
@@ -131,30 +132,6 @@ class Generated(NamedTuple):
     text: str | None
     """None if the prompt and an answer do not fit into the model."""
     tokens: int
-
-
-class Conversation(NamedTuple):
-    """A chat that a model should continue."""
-
-    turns: Turns
-    max_tokens: int
-    temperature: float = 0.0
-    """0: the likeliest token at every step."""
-    uniforms: Callable[[int], NDArray[np.float64]] | None = None
-    """Returns n numbers in [0, 1), always the same: one for each step, by which a token is sampled."""
-
-
-class Reply(NamedTuple):
-    """The turn that a model added to a chat."""
-
-    text: str | None
-    """None if the chat leaves no room for an answer."""
-    n_read: int
-    """Tokens of the chat, as its template writes them."""
-    n_written: int = 0
-    """Tokens of the answer, with the one that ends it."""
-    ended: bool = False
-    """False if the limit cut the answer."""
 
 
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
@@ -410,10 +387,11 @@ class Model(ABC):
         """True if the model generates text and has a chat template."""
         return False
 
-    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
-        """Yield the index of each chat and its next turn, as soon as it is written; in any order.
+    def converse(self, chats: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
+        """Yield the index of each request and the turn that answers it, as soon as it is written; in any order.
 
-        A reply depends on nothing but its own conversation, save for ties within rounding.
+        Without a temperature, or at 0, the likeliest token is taken at every step. Else tokens are drawn by numbers
+        that belong to the request and its repeat: an answer depends on nothing else, save for ties within rounding.
         """
         raise TypeError(f"{self.name} does not chat")
 

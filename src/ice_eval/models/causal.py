@@ -20,6 +20,7 @@ from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of, no
 from ice_eval.models.packed import PackedPass, Packing, Prefix, packed
 from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions, split_rows
 from ice_eval.records import NOT_SET, SCORED, Encoded, Ids, Inputs, LogScores
+from ice_eval.servers import Completion, Request
 from ice_eval.tasks import Task
 
 Way = Literal["packed", "shared", "plain"]
@@ -277,7 +278,7 @@ class CausalLM(HFModel):
     def chats(self) -> bool:
         return self.codec.has_chat
 
-    def converse(self, chats: Sequence[base.Conversation]) -> Iterator[tuple[int, base.Reply]]:
+    def converse(self, chats: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         return Generator(self.model, self.codec, device=self.device).reply(chats)
 
     @contextmanager

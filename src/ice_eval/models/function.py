@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.encoding import Tokens, rendered
+from ice_eval.encoding import Codec, Tokens, rendered
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models.base import Labels, LabelScoring, Model
 from ice_eval.records import Ids, Inputs, LogScores, SpecialIds
@@ -25,7 +25,7 @@ _SUM_TOLERANCE = 0.01  # of a row of probabilities, as float16 rounds them
 _SMALLEST = 1e-9  # lower limit of probabilities: the log of 0 is not finite
 
 
-class _PieceCodec:
+class _PieceCodec(Codec):
     """Pieces of text as tokens, with ids that depend only on what they spell."""
 
     max_tokens = 1_000_000
@@ -36,9 +36,6 @@ class _PieceCodec:
     def __init__(self) -> None:
         # Id -> text of the piece, and True if it was attached to the text before it.
         self._pieces: dict[int, tuple[str, bool]] = {}
-
-    def writes_special(self, text: str) -> bool:
-        return False
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise ConfigError(self.no_chat)

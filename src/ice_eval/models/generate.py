@@ -9,11 +9,13 @@ import transformers
 from numpy.typing import NDArray
 
 from ice_eval.errors import ConfigError, ModelError
-from ice_eval.models.base import Conversation, Generated, Reply, Turns
+from ice_eval.models.base import Generated, Turns
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import MemoryRetries, in_halves, input_device, token_batches, translated_memory_errors
 from ice_eval.models.gradients import no_grad
 from ice_eval.records import Ids
+from ice_eval.seeding import rng_for
+from ice_eval.servers import Completion, Request, TokenUsage
 
 T = TypeVar("T")
 _TOKENS = 8192  # per batch of completions, answers included; their keys and values are all that is held
@@ -61,35 +63,42 @@ class Generator:
         costs = [len(row) + len(answer) for row, answer in zip(rows, answers, strict=True)]
         return [Generated(text.strip(), cost) for text, cost in zip(texts, costs, strict=True)]
 
-    def reply(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+    def reply(self, chats: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         """Continue chats, in batches of similar length; see `Model.converse`."""
-        rows = [self._codec.tokenize(self._codec.chat_text(chat.turns), framed=True).ids for chat in chats]
+        rows = [self._codec.tokenize(self._codec.chat_text(chat.messages), framed=True).ids for chat in chats]
         room = [self._codec.max_tokens - len(row) for row in rows]
         limits = [min(chat.max_tokens, tokens) for chat, tokens in zip(chats, room, strict=True)]
-        yield from ((i, Reply(None, len(rows[i]))) for i, limit in enumerate(limits) if limit < 1)
+        for i in (i for i, limit in enumerate(limits) if limit < 1):
+            error = f"the chat has {len(rows[i])} tokens, and the model takes {self._codec.max_tokens} in all"
+            yield i, Completion(status="too_long", error=error)
         lengths = [len(row) + limit for row, limit in zip(rows, limits, strict=True)]
         longest_first = sorted((i for i in range(len(rows)) if limits[i] >= 1), key=lambda i: -lengths[i])
 
-        def compute(indices: list[int]) -> list[Reply]:
+        def compute(indices: list[int]) -> list[Completion]:
             return self._replies([chats[i] for i in indices], [rows[i] for i in indices], [limits[i] for i in indices])
 
         budget = _GPU_CHAT_TOKENS if self._device.startswith("cuda") else _CPU_CHAT_TOKENS
         yield from _in_batches(compute, longest_first, lengths, budget, MemoryRetries())
 
-    def _replies(self, chats: Sequence[Conversation], rows: Sequence[Ids], limits: Sequence[int]) -> list[Reply]:
+    def _replies(self, chats: Sequence[Request], rows: Sequence[Ids], limits: Sequence[int]) -> list[Completion]:
         def ends(written: torch.Tensor) -> list[bool]:
             return [written.shape[1] >= limit for limit in limits]
 
-        samples = any(chat.temperature > 0 for chat in chats)
+        samples = any(chat.temperature for chat in chats)
         choose = [_Sampling(chats, max(map(len, rows)), max(limits), self._device)] if samples else []
         written = self._continued(rows, max(limits), ends=ends if len(set(limits)) > 1 else None, choose=choose)
         return [self._reply(answer[:limit], len(row)) for answer, row, limit in zip(written, rows, limits, strict=True)]
 
-    def _reply(self, answer: Ids, n_read: int) -> Reply:
+    def _reply(self, answer: Ids, n_read: int) -> Completion:
         own = _cut_before(answer, self._ends)
         ended = len(own) < len(answer)
         text = self._codec.tokenizer.decode(own.tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False)
-        return Reply(text, n_read, len(own) + ended, ended=ended)
+        return Completion(
+            status="truncated" if not ended else "ok" if text.strip() else "empty",
+            text=text,
+            finish_reason="stop" if ended else "length",
+            usage=TokenUsage(n_read, len(own) + ended),
+        )
 
     def _continued(
         self,
@@ -156,10 +165,9 @@ class _Sampling(transformers.LogitsProcessor):
     #                      ^ 0.48            -> b
     # Each row has its own numbers, so that its samples do not depend on the other rows of its batch.
 
-    def __init__(self, chats: Sequence[Conversation], start: int, n_steps: int, device: str) -> None:
-        sampled = [(index, chat) for index, chat in enumerate(chats) if chat.temperature > 0]
-        assert all(chat.uniforms for _, chat in sampled), "a temperature needs numbers to sample by"
-        numbers = [chat.uniforms(n_steps) for _, chat in sampled if chat.uniforms]
+    def __init__(self, chats: Sequence[Request], start: int, n_steps: int, device: str) -> None:
+        sampled = [(index, chat) for index, chat in enumerate(chats) if chat.temperature]
+        numbers = [rng_for(0, chat.hash, chat.repeat, "tokens").random(n_steps) for _, chat in sampled]
         self._rows, self._start = torch.tensor([index for index, _ in sampled], device=device), start
         self._numbers = torch.from_numpy(np.stack(numbers)).to(device)
         temperatures = [[chat.temperature] for _, chat in sampled]

@@ -524,14 +524,25 @@ def _cost(answers: Sequence[servers.Response]) -> int:
     return sum(sum(answer.usage or answer.billed) for answer in answers)
 
 
-class ServedModel(Model):
-    """Requests scores of rows from a server, many at a time, and explanations in words."""
+class AskedModel(Model):
+    """A model that is asked for the scores of rows by requests; `submit` makes them."""
 
     offers = frozenset({"generate"})
-    units: ClassVar[tuple[Unit, ...]] = ("word",)
     writes_in_turns: ClassVar[bool] = True
     device = "server"
     dtype = "as served"
+
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
+        return self.submit(batch, labels, prefix=prefix).collect()
+
+    def peak_memory(self) -> int | None:
+        return None
+
+
+class ServedModel(AskedModel):
+    """Requests scores of rows from a server, many at a time, and explanations in words."""
+
+    units: ClassVar[tuple[Unit, ...]] = ("word",)
 
     def __init__(self, served: Served, *, reader: Callable[[str], Model]) -> None:
         """Prepare the model without a request; `reader` loads the tokenizer."""
@@ -651,9 +662,6 @@ class ServedModel(Model):
                 found[token] = label
         return list(found.values())[:2]
 
-    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        return self.submit(batch, labels, prefix=prefix).collect()
-
     def again(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         """Send requests anew, ignoring stored answers."""
         return self._scores(batch, repeat=1)[0]
@@ -728,9 +736,6 @@ class ServedModel(Model):
     def default_budget(self) -> int:
         """Return a few hundred rows: enough to keep many requests going, and few enough to report progress often."""
         return 8_192
-
-    def peak_memory(self) -> int | None:
-        return None
 
     def _spelled(self, token: int) -> str:
         return self.codec.decode([np.array([token])])[0]

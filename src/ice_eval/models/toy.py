@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.encoding import Tokens
+from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import base
 from ice_eval.records import PROTECTED, SCORED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
@@ -35,7 +35,7 @@ _TABLE = np.zeros(_FIRST_FREE)
 _TABLE[4:] = list(WEIGHTS.values())
 
 
-class ToyCodec:
+class ToyCodec(Codec):
     """Words and punctuation marks as tokens; unknown words get an id by their checksum."""
 
     reads_pairs = False
@@ -53,9 +53,6 @@ class ToyCodec:
         start = np.array([match.start() for match in matches], dtype=np.int64)
         end = np.array([match.end() for match in matches], dtype=np.int64)
         return Tokens(ids=ids, segments=none, sequence=none, start=start, end=end)
-
-    def writes_special(self, text: str) -> bool:
-        return False
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise ConfigError("the toy model has no chat template; leave out --chat.")

@@ -215,8 +215,7 @@ class HFModel(Model):
         attends, differentiates = "attentions" in needs, "gradients" in needs
         together = attends and differentiates and self._keeps_weights(padded, copies)
         position, found = self._scoring_position(padded), Observations()
-        n_tokens, table = padded.ids.numel(), self.model.get_input_embeddings()
-        embedded = table(padded.ids).detach().requires_grad_(differentiates)
+        n_tokens, embedded = padded.ids.numel(), self._embedded(padded).requires_grad_(differentiates)
         forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
 
         def attend(**options: bool) -> AttentionRecorder:
@@ -292,9 +291,9 @@ class HFModel(Model):
 
         # In a caller's inference mode there would be no gradient, even if it only covers the ids.
         with translated_memory_errors(), torch.inference_mode(False):
-            inputs, table = item.full(), self.model.get_input_embeddings()
+            inputs = item.full()
             padded = self.padded(inputs)
-            embedded = table(padded.ids).detach().requires_grad_(gradients)
+            embedded = self._embedded(padded).requires_grad_(gradients)
             forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
             with self._recorded(forward, padded.ids.numel(), None, gradients) as (attention, scores):
                 attention.check()
@@ -318,9 +317,8 @@ class HFModel(Model):
         """Compute log-scores with `points` as the embeddings of `tokens`; gradients may be taken in this context."""
         inputs = Inputs.join([item.full()] * len(points))
         padded = self.padded(inputs)
-        plain = self.model.get_input_embeddings()(padded.ids).detach()
         with checkpointed(self.model, padded.ids.numel()):
-            moved = plain.index_copy(1, self._put(tokens), points)
+            moved = self._embedded(padded).index_copy(1, self._put(tokens), points)
             yield self._differentiable_scores(moved, inputs, padded, labels)
 
     def padded(self, batch: Inputs, *, start: int = 0) -> PaddedBatch:
@@ -328,6 +326,10 @@ class HFModel(Model):
         rest = batch.take(np.arange(len(batch)), start=start) if start else batch
         ids, mask, segments = self._put(np.stack(rest.padded(self._pad)))
         return PaddedBatch(ids, mask, segments, is_even=not np.ptp(batch.lengths))
+
+    def _embedded(self, padded: PaddedBatch) -> torch.Tensor:
+        """Return the embeddings of the tokens, (rows, longest, width)."""
+        return self.model.get_input_embeddings()(padded.ids).detach()  # type: ignore[no-any-return]
 
     def _put(self, array: NDArray[np.int64]) -> torch.Tensor:
         return to_device(array, self.device)

@@ -158,8 +158,7 @@ def _sums(costs: Sequence[Mapping[str, Any]], names: Sequence[str], *, peak_memo
 
 def _noise(job: Job) -> NoiseGuard | None:
     ledger = job.folder.ledger(0, names_of(job.engine, job.evaluated[: job.spec.part_size]), inputs=True)
-    found = job.workers.ask(partial(Replica.noise, spec=job.spec, ledger=ledger))
-    return None if found is None else NoiseGuard(**found)
+    return job.workers.ask(partial(Replica.noise, spec=job.spec, ledger=ledger))
 
 
 def _by_name(costs: Sequence[Mapping[str, Any]], field: str) -> dict[str, int]:

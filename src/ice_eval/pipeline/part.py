@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,38 +22,35 @@ from ice_eval.errors import ConfigError
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.queue import Probes, RowQueue, changed
 from ice_eval.pipeline.replicas import Replica, RunPart, RunSpec
-from ice_eval.pipeline.rows import ExampleRows, n_references, reference_rows, undecided
-from ice_eval.records import NOT_SET, PROTECTED, Answer, Encoded, Example, Fills, Kind, LogScores, PerUnit, Rows
+from ice_eval.pipeline.rows import ExampleRows, reference_rows, undecided
+from ice_eval.records import NO_IDS, NOT_SET, PROTECTED, Answer, Encoded, Example, Kind, LogScores, PerUnit, Rows
 from ice_eval.results.examples import FillTexts, InputRow
-from ice_eval.results.ledger import NO_NAMES, Ledger, Names
+from ice_eval.results.ledger import Ledger, Names
 from ice_eval.scoring import Progress, ScoringCounts
 
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
-
-@dataclass
-class PartResult:
+class PartResult(NamedTuple):
     """New data of a part."""
 
-    inputs: list[InputRow] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=lambda: Ledger.empty(NO_NAMES))
-    cost: dict[str, Any] = field(default_factory=dict)
-    n_wanted: int = 0
+    inputs: list[InputRow]
+    """Empty if nothing is new."""
+    ledger: Ledger
+    cost: dict[str, Any]
+    n_wanted: int
     """Number of logical rows of the part, stored ones included."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class PendingPart:
     """A part whose last rows may still be in the model."""
 
     engine: Engine
-    result: PartResult
     queue: RowQueue
+    inputs: list[InputRow]
     before: Mapping[str, InputRow]
-
-    def __len__(self) -> int:
-        """Return the number of new rows."""
-        return sum(len(asked.rows) for asked in self.queue.asked)
+    cost: dict[str, Any]
+    """All but the cost of rows."""
+    n_wanted: int
 
     @property
     def may_wait(self) -> bool:
@@ -65,14 +62,12 @@ class PendingPart:
         rows = Rows.join([asked.rows for asked in self.queue.asked])
         texts = self.engine.subject.texts(rows.inputs)
         rows = replace(rows, texts={**rows.texts, **texts}) if texts else rows
-        scores = np.concatenate([asked.scores() for asked in self.queue.asked])
-        self.result.ledger = Ledger.of(self.queue.known.names, rows, scores)
+        ledger = Ledger.of(self.queue.known.names, rows, np.concatenate([each.scores() for each in self.queue.asked]))
         kinds, counts = np.unique(rows.head["kind"], return_counts=True)
         by_kind = {Kind(kind).label: int(count) for kind, count in zip(kinds, counts, strict=True)}
-        self.result.cost |= {"rows": len(rows), "rows_by_kind": by_kind}
-        if not len(rows) and not _anything_new(self.result, self.before):
-            self.result.inputs = []
-        return self.result
+        cost = {**self.cost, "rows": len(rows), "rows_by_kind": by_kind}
+        is_new = len(rows) or _anything_new(self.inputs, self.before)
+        return PartResult(self.inputs if is_new else [], ledger, cost, self.n_wanted)
 
 
 @dataclass(frozen=True)
@@ -110,7 +105,7 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
     _refuse_other_units(items, before)
     reasons = [engine.subject.skip_reason(example) for example in examples]
     alive = {place: item for place, item in enumerate(items) if item.n_units > 1 and reasons[place] is None}
-    prefix = shared_prefix(list(alive.values())) if alive and engine.model.shares_prefix else 0
+    prefix = shared_prefix(list(alive.values())) if engine.model.shares_prefix else 0
     queue = RowQueue(engine.scorer, prefix, known, progress)
 
     # Rows depend on what comes first, and the device may still be busy with the rows of the part before.
@@ -141,15 +136,8 @@ def start_part(replica: Replica, part: RunPart, progress: Progress, *, spec: Run
     for rows in wanted:
         inputs[rows.place] = replace(inputs[rows.place], fills=_fill_texts(engine, rows, before))
     n_probes = sum(probes.rows.values()) + int(np.count_nonzero(known.head["kind"] == Kind.PROBE))
-    n_referred = n_references(engine) * sum(
-        item.n_units > 1 and reason is None for item, reason in zip(items, reasons, strict=True)
-    )
-    result = PartResult(
-        inputs=inputs,
-        n_wanted=sum(map(len, wanted)) + n_referred + n_probes,
-        cost=_cost(engine, counts, found, probes, attribution_tokens(engine, list(alive.values()), before)),
-    )
-    return PendingPart(engine, result, queue, before)
+    cost = _cost(engine, counts, found, probes, attribution_tokens(engine, list(alive.values()), before))
+    return PendingPart(engine, queue, inputs, before, cost, sum(map(len, wanted)) + len(references) + n_probes)
 
 
 def _refuse_other_units(items: Sequence[Encoded], before: Mapping[str, InputRow]) -> None:
@@ -203,10 +191,10 @@ def _further_rounds(queue: RowQueue, wanted: Sequence[ExampleRows], inputs: Sequ
             queue.ask(Rows.join([each for rows in wanted for each in rows.new()]))
 
 
-def _anything_new(result: PartResult, before: Mapping[str, InputRow]) -> bool:
+def _anything_new(inputs: Sequence[InputRow], before: Mapping[str, InputRow]) -> bool:
     return any(
         row.example_id not in before or set(row.attributions) - set(before[row.example_id].attributions)
-        for row in result.inputs
+        for row in inputs
     )
 
 
@@ -282,7 +270,7 @@ def _fill_texts(engine: Engine, rows: ExampleRows, before: Mapping[str, InputRow
     for name, act in engine.operators.items():
         if act.needs_fills or (name, 0) in known:
             continue
-        nothing = act.build(item, np.zeros((1, item.n_units), dtype=bool), fills=_NO_FILLS)
+        nothing = act.build(item, np.zeros((1, item.n_units), dtype=bool), fills=NO_IDS)
         if len(nothing.ids) == len(item.ids):
             known[name, 0] = FillTexts(name, 0, tuple(_spelled(engine, item, nothing.ids)))
     return tuple(known.values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,31 +11,34 @@ from ice_eval.attributions import PerRow
 from ice_eval.errors import ConfigError
 from ice_eval.models import Prior
 from ice_eval.pipeline.engine import Engine
-from ice_eval.records import DIRECTIONS, NOT_SET, Encoded, Fills, Ids, Inputs, KeepMasks, Kind, LogScores, Rows, heads
+from ice_eval.records import (
+    DIRECTIONS,
+    NO_IDS,
+    NOT_SET,
+    Encoded,
+    Fills,
+    Ids,
+    Inputs,
+    KeepMasks,
+    Kind,
+    LogScores,
+    Rows,
+    heads,
+)
 from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.scoring import Progress, Scorer, Submitted
 from ice_eval.seeding import rng_for
 
 
-@dataclass(eq=False)
-class AskedRows:
+class AskedRows(NamedTuple):
     """New rows, and their scores as soon as the model has them."""
 
     rows: Rows
-    new: Ids
-    """Rows whose input was not scored before."""
-    _submitted: Submitted
-    _known: LogScores
-    """(rows, labels): scores of the other rows."""
-    _scores: LogScores | None = None
+    submitted: Submitted
 
     def scores(self) -> LogScores:
         """Wait for the model and return the scores of all rows."""
-        if self._scores is None:
-            scores = self._known.copy()
-            scores[self.new] = self._submitted.collect()
-            self._scores = scores
-        return self._scores
+        return self.submitted.collect()
 
 
 class RowQueue:
@@ -57,18 +60,10 @@ class RowQueue:
         """Submit rows that are not stored; inputs that were scored before are not sent again."""
         self._read_answers()
         missing = rows.take(self._missing(rows)) if self._places else rows
-        labels = len(self._scorer.labels.names)
-        known = np.full((len(missing), labels), np.nan)
-        new = np.arange(len(missing))
-        if self._answers:
-            keys = missing.inputs.keys()
-            new = np.array([row for row, key in enumerate(keys) if key not in self._answers], dtype=np.int64)
-            for row in np.setdiff1d(np.arange(len(missing)), new, assume_unique=True).tolist():
-                known[row] = self._answers[keys[row]]
-        self._progress(len(missing) - len(new))
-        inputs = missing.inputs if len(new) == len(missing) else missing.inputs.take(new)
-        submitted = self._scorer.submit(inputs, prefix=self._prefix, progress=self._progress)
-        self._unread = AskedRows(missing, new, submitted, known)
+        submitted = self._scorer.submit(
+            missing.inputs, prefix=self._prefix, progress=self._progress, known=self._answers
+        )
+        self._unread = AskedRows(missing, submitted)
         self.asked.append(self._unread)
         return self._unread
 
@@ -127,9 +122,6 @@ def _keys(head: NDArray[Any]) -> Sequence[bytes]:
     own["set"][own["kind"] == Kind.RATIONALE] = NOT_SET  # does not identify the row
     content, width = own.tobytes(), own.dtype.itemsize
     return [content[start : start + width] for start in range(0, len(content), width)]
-
-
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
@@ -194,7 +186,7 @@ class Probes:
         act, operator = self.engine.probing[name], self.engine.attributions[name].operator
         if act.needs_fills and self.engine.pool is not None and not self.engine.pool.can_fill(item):
             return None
-        fills = probe_fills(self.engine, item, name) if act.needs_fills else _NO_FILLS
+        fills = probe_fills(self.engine, item, name) if act.needs_fills else NO_IDS
         first = self._given.get((name, item.example_id), 0)
         self._given[name, item.example_id] = first + len(keep)
         names = self.queue.known.names

@@ -13,22 +13,23 @@ import numpy as np
 
 from ice_eval.attributions import OF_EVERY_MODEL, Attribution, Lens, Observer
 from ice_eval.attributions import attributions as attribution_registry
-from ice_eval.encoding import shared_prefix
+from ice_eval.encoding import common_start, shared_prefix
 from ice_eval.errors import CapabilityError, ConfigError, IceError, ModelError
 from ice_eval.executors import Executor, Local, LocalWorkers, Workers
-from ice_eval.models import Labels, LoadSettings, Model, ModelRef, Served, load_model, load_reader
+from ice_eval.models import LoadSettings, Model, ModelRef, Served, load_model, load_reader
 from ice_eval.pipeline.engine import Engine, prepare
 from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example, Inputs, Kind
 from ice_eval.results import Manifest, RunFolder
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger
-from ice_eval.results.records import Adaptation
+from ice_eval.results.records import Adaptation, NoiseGuard
 from ice_eval.scoring import Reporter, Scorer, Silent, depends_on_batch
 from ice_eval.seeding import rng_for
 from ice_eval.settings import RunConfig
 
 _CHECKED_EXAMPLES = 2
+_NOISE_ROWS = 8
 _TRIED_EXAMPLES = 16
 """Attributions are tried on the shortest of this many examples."""
 
@@ -130,7 +131,10 @@ class Replica:
                     f"a worker has other weights of '{self.model.name}' than the run; give all of them the same files."
                 )
             self.model.use_threads(spec.threads)
-            self._checked = spec.key, tuple(_check_model(self.engine(spec), spec.examples[: spec.config.n]))
+            engine = self.engine(spec)
+            rows, prefix = _checked_rows(engine, spec.examples[: spec.config.n])
+            notes = [] if rows is None else self.model.check(rows, engine.scorer.labels, prefix=prefix)
+            self._checked = spec.key, tuple(notes)
         found = self._checked[1]
         if spec.checked is not None and found != spec.checked:
             raise ModelError(
@@ -179,11 +183,21 @@ class Replica:
     def peak_memory(self) -> int | None:
         return self.model.peak_memory()
 
-    def noise(self, spec: RunSpec, ledger: Ledger) -> dict[str, Any] | None:
-        """Return the largest change of scores when their rows are scored alone."""
-        if spec.subject.repeats_inputs:
+    def noise(self, spec: RunSpec, ledger: Ledger) -> NoiseGuard | None:
+        """Score a sample of rows again, each alone; return the number of rows and the largest differences."""
+        compared = ~np.isin(ledger.head["kind"], (Kind.PROBE, Kind.ERASER, Kind.LEAVE_ONE_OUT))
+        finite = np.flatnonzero(np.isfinite(ledger.scores).all(axis=1) & compared)
+        if spec.subject.repeats_inputs or not finite.size:
             return None
-        return noise_guard(self.model, self.engine(spec).scorer.labels, ledger, seed=spec.config.seed)
+        chosen = finite[rng_for(spec.config.seed, "noise-guard").permutation(len(finite))[:_NOISE_ROWS]]
+        batched, inputs = ledger.scores[chosen], ledger.inputs.take(chosen)
+        prefix = common_start([inputs.row(row) for row in range(len(inputs))])
+        alone = self.model.again(inputs, self.engine(spec).scorer.labels, prefix=prefix)
+        return NoiseGuard(
+            rows=len(chosen),
+            log_score=float(np.abs(alone - batched).max()),
+            probability=float(np.abs(np.exp(alone) - np.exp(batched)).max()),
+        )
 
 
 class Doubts(NamedTuple):
@@ -201,11 +215,6 @@ def _checked_rows(engine: Engine, examples: Sequence[Example]) -> tuple[Inputs |
         return None, 0
     rows = Inputs.join([row for item in items for row in (item.full(), item.empty())])
     return rows, shared_prefix(items)
-
-
-def _check_model(engine: Engine, examples: Sequence[Example]) -> list[str]:
-    rows, prefix = _checked_rows(engine, examples)
-    return [] if rows is None else engine.model.check(rows, engine.scorer.labels, prefix=prefix)
 
 
 def _unable(name: str, model: Model, why: str) -> CapabilityError:
@@ -277,33 +286,6 @@ def _named(model: Model, name: str | None) -> Model:
     if name is not None:
         model.name = name
     return model
-
-
-_ROWS = 8
-
-
-def noise_guard(model: Model, labels: Labels, ledger: Ledger, *, seed: int) -> dict[str, Any] | None:
-    """Score a sample of rows again, each alone; return the number of rows and the largest differences."""
-    compared = ~np.isin(ledger.head["kind"], (Kind.PROBE, Kind.ERASER, Kind.LEAVE_ONE_OUT))
-    finite = np.flatnonzero(np.isfinite(ledger.scores).all(axis=1) & compared)
-    if not finite.size:
-        return None
-    chosen = finite[rng_for(seed, "noise-guard").permutation(len(finite))[:_ROWS]]
-    batched, inputs = ledger.scores[chosen], ledger.inputs.take(chosen)
-    alone = model.again(inputs, labels, prefix=_common(inputs))
-    return {
-        "rows": len(chosen),
-        "log_score": float(np.abs(alone - batched).max()),
-        "probability": float(np.abs(np.exp(alone) - np.exp(batched)).max()),
-    }
-
-
-def _common(inputs: Inputs) -> int:
-    """Return the number of leading ids that all rows share."""
-    shortest = int(inputs.lengths.min())
-    heads = np.stack([inputs.row(row)[:shortest] for row in range(len(inputs))])
-    differ = np.flatnonzero((heads != heads[:1]).any(axis=0))
-    return int(differ[0]) if differ.size else shortest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from ice_eval.rationales import (
 )
 from ice_eval.records import (
     DIRECTIONS,
+    NO_IDS,
     NOT_SET,
     PROTECTED,
     Encoded,
@@ -55,7 +56,6 @@ _SPARE = 1
 _GROWTH = 1.5
 _EMPTY_WORDS = 5
 """Number of tokens in an empty input of the released package, if tokens are filled in."""
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 Vectors = Mapping[tuple[str, str], PerUnit]
 """(attribution, example) -> a number per unit."""
@@ -77,10 +77,6 @@ def reference_rows(engine: Engine, items: Mapping[int, Encoded]) -> Rows:
     kept = np.concatenate([np.arange(0), *(np.arange(count) for count in n_kept.tolist())])
     head = heads(len(columns), example=examples, kind=kinds, operator=operators)
     return Rows(head, kept, n_kept, Inputs.join(inputs), texts)
-
-
-def n_references(engine: Engine) -> int:
-    return 2 + (len(engine.operators) if engine.config.choices.own_empty else 0)
 
 
 def _own_empty(engine: Engine, item: Encoded, operator: str) -> Inputs:
@@ -293,7 +289,7 @@ class ExampleRows:
             stream = Stream(family.size, family.null, family.attribution, operator, direction)
             found.append(np.arange(family.start + self._given[stream], family.start + self._reach[stream]))
             self._given[stream] = self._reach[stream]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return np.concatenate(found) if found else NO_IDS
 
     def _eraser_rows(self) -> Iterator[Rows]:
         """Yield the rows of ERASER's measures: rationales of its sizes kept and removed, and single units removed."""
@@ -326,7 +322,7 @@ class ExampleRows:
         starts = np.flatnonzero(np.diff(draws, prepend=NOT_SET)).tolist()  # rows of one fill are adjacent
         inputs = []
         for start, stop in itertools.pairwise([*starts, len(draws)]):
-            fills = self._shared_fills(name, int(draws[start])) if act.needs_fills else _NO_FILLS
+            fills = self._shared_fills(name, int(draws[start])) if act.needs_fills else NO_IDS
             inputs.append(act.build(item, kept[start:stop], fills=fills))
         return Rows.of(own, kept, Inputs.join(inputs))
 

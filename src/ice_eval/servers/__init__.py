@@ -1,6 +1,6 @@
 """Models behind a server: each request is paid for once, and its answer is kept on disk."""
 
-from ice_eval.servers.client import Chat, LimitField, RequestProgress, Server, plan_requests
+from ice_eval.servers.client import Asker, Chat, LimitField, Server, plan_requests
 from ice_eval.servers.exchange import (
     NO_REPLY,
     NO_TOKENS,
@@ -16,7 +16,7 @@ from ice_eval.servers.exchange import (
 from ice_eval.servers.store import RESPONSES, Budget, RequestPlan, ResponseStore, addresses, read_responses
 
 __all__ = [
-    "NO_REPLY", "NO_TOKENS", "RESPONSES", "Budget", "Chat", "Completion", "Continuation", "LimitField", "Logprobs",
-    "Message", "Question", "Request", "RequestPlan", "RequestProgress", "Response", "ResponseStore", "Server",
-    "TokenUsage", "addresses", "plan_requests", "read_responses",
+    "NO_REPLY", "NO_TOKENS", "RESPONSES", "Asker", "Budget", "Chat", "Completion", "Continuation", "LimitField",
+    "Logprobs", "Message", "Question", "Request", "RequestPlan", "Response", "ResponseStore", "Server", "TokenUsage",
+    "addresses", "plan_requests", "read_responses",
 ]  # fmt: skip

@@ -7,10 +7,11 @@ import os
 import queue
 import random
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
 from ice_eval.errors import BudgetError, ConfigError, IceError, ModelError, RefusedError, require
@@ -115,18 +116,6 @@ class Server:
         return key or None
 
 
-class RequestProgress(NamedTuple):
-    """Number of answered requests and their cost."""
-
-    n_done: int
-    n_requests: int
-    n_retries: int
-    concurrency: int
-    """Current limit on requests in flight."""
-    cost: float | None
-    """Cost of everything in the store; None without prices."""
-
-
 def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Budget) -> RequestPlan:
     """Estimate the cost of requests that a store has no answers to."""
     distinct = {request.key: request for request in requests}
@@ -143,58 +132,78 @@ def plan_requests(requests: Iterable[Question], store: ResponseStore, budget: Bu
     )
 
 
-class Chat:
-    """A server, the file of its answers, and a limit on their cost.
+Asked_contra = TypeVar("Asked_contra", bound=Question, contravariant=True)
+
+
+class Asker(ABC, Generic[Asked_contra]):
+    """A model that answers requests, the file of its answers, and a limit on their cost.
 
     `with ResponseStore(path) as store: answers = Chat(server, store).ask(requests)`
+    """
+
+    def __init__(self, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False) -> None:
+        self.store, self._budget, self._keep_requests = store, budget or Budget(), keep_requests
+
+    def plan(self, requests: Iterable[Asked_contra]) -> RequestPlan:
+        """Estimate the cost of requests without asking any."""
+        return plan_requests(requests, self.store, self._budget)
+
+    def ask(
+        self, requests: Iterable[Asked_contra], *, progress: Callable[[int], None] | None = None
+    ) -> dict[str, Response]:
+        """Return the response to every request, by its key, from the store or from the model.
+
+        Equal requests are asked once. `progress` is called with 1 after every response that arrives.
+        """
+        distinct = {request.key: request for request in requests}
+        missing = self.store.missing(distinct)
+        if missing:
+            assert self.store.is_open, "enter the store first: what arrives must be kept"
+            self._ask_missing(missing, progress or (lambda _: None))
+        return {key: self.store.responses[key] for key in distinct}
+
+    def over_budget(self, planned: RequestPlan) -> str | None:
+        """Return the limit that the requests of a plan would exceed, with all that the store holds; None: they fit."""
+        return self._budget.exceeded(self.store.n_charged + planned.n_to_ask, self.store.billed.plus(planned.tokens))
+
+    @abstractmethod
+    def _ask_missing(self, missing: Sequence[Asked_contra], progress: Callable[[int], None]) -> None:
+        """Keep a response to each of some requests."""
+
+    def _keep(self, request: Asked_contra, reply: Completion, **facts: Any) -> None:
+        """Store a response; `facts` are its further fields."""
+        self.store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
+
+    def _say_kept(self, exc: BaseException) -> None:
+        exc.add_note(f"What was answered is kept in {self.store.path}; asking again continues.")
+
+
+class Chat(Asker[Question]):
+    """A server.
+
+    A failed request has a response with the status `error`, and the next call sends it again. Works if an event loop is
+    already running, as in a notebook; progress is reported in the calling thread.
+
+    Raises:
+        ConfigError: The server refuses, or cannot be reached.
+        BudgetError: The limit is reached before all requests are answered.
+        ModelError: The server stopped answering.
     """
 
     def __init__(
         self, server: Server, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False
     ) -> None:
-        self._server, self._store = server, store
-        self._budget, self._keep_requests = budget or Budget(), keep_requests
+        super().__init__(store, budget=budget, keep_requests=keep_requests)
+        self._server = server
 
-    def plan(self, requests: Iterable[Question]) -> RequestPlan:
-        """Estimate the cost of requests without sending any."""
-        return plan_requests(requests, self._store, self._budget)
-
-    def ask(
-        self, requests: Iterable[Question], *, progress: Callable[[RequestProgress], None] | None = None
-    ) -> dict[str, Response]:
-        """Return the response to every request, by its key, from the store or from the server.
-
-        Equal requests are sent once. A failed request has a response with the status `error`, and the next call sends
-        it again. Works if an event loop is already running, as in a notebook. `progress` is called in this thread after
-        every response that arrives.
-
-        Raises:
-            ConfigError: The server refuses, or cannot be reached.
-            BudgetError: The limit is reached before all requests are answered.
-            ModelError: The server stopped answering.
-        """
-        distinct = {request.key: request for request in requests}
-        missing = self._store.missing(distinct)
-        if missing:
-            assert self._store.is_open, "enter the store first: what arrives must be kept"
-            self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
-        return {key: self._store.responses[key] for key in distinct}
-
-    def _ask_missing(
-        self, missing: Sequence[Question], *, n_requests: int, progress: Callable[[RequestProgress], None]
-    ) -> None:
+    def _ask_missing(self, missing: Sequence[Question], progress: Callable[[int], None]) -> None:
         """Run the event loop in a separate thread; this one reports progress and can be interrupted."""
-        steps: queue.SimpleQueue[RequestProgress | None] = queue.SimpleQueue()
+        arrived: queue.SimpleQueue[int] = queue.SimpleQueue()  # 1 for every response, 0 at the end
         task: Future[asyncio.Task[None]] = Future()
-        n_done = n_requests - len(missing)
 
         def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
-            nonlocal n_done
-            facts = {"server": self._server.base_url, "lost": lost, "billed": billed}
-            self._store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
-            n_done += 1
-            cost = self._budget.cost(self._store.billed)
-            steps.put(RequestProgress(n_done, n_requests, session.retries, session.limiter.limit, cost))
+            self._keep(request, reply, server=self._server.base_url, lost=lost, billed=billed)
+            arrived.put(1)
 
         async def main() -> None:
             current = asyncio.current_task()
@@ -202,19 +211,19 @@ class Chat:
             task.set_result(current)
             await session.run(missing)
 
-        spending = Spending(self._budget, n_charged=self._store.n_charged, billed=self._store.billed)
-        session = _Session(self._server, spending, keep, where=f"{self._store.path}")
+        spending = Spending(self._budget, n_charged=self.store.n_charged, billed=self.store.billed)
+        session = _Session(self._server, spending, keep, where=f"{self.store.path}")
         with ThreadPoolExecutor(max_workers=1) as pool:
             ended = pool.submit(asyncio.run, main())
-            ended.add_done_callback(lambda _: steps.put(None))
+            ended.add_done_callback(lambda _: arrived.put(0))
             try:
-                while (step := steps.get()) is not None:
-                    progress(step)
+                while n_new := arrived.get():
+                    progress(n_new)
             except BaseException as exc:
                 running = task.result()
                 with contextlib.suppress(RuntimeError):  # it has ended meanwhile
                     running.get_loop().call_soon_threadsafe(running.cancel)
-                exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
+                self._say_kept(exc)
                 raise
         ended.result()
 
@@ -246,8 +255,7 @@ class _Session:
     """
 
     def __init__(self, server: Server, spending: Spending, keep: _Keep, *, where: str) -> None:
-        self.retries = 0
-        self.limiter = Limiter(server.concurrency)
+        self._limiter = Limiter(server.concurrency)
         self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
         self._server, self._spending, self._keep, self._where = server, spending, keep, where
         self._key = server.key()
@@ -295,13 +303,13 @@ class _Session:
         """Send nothing more; the first reason counts."""
         self._stop = self._stop or reason
         self._stopped.set()
-        self.limiter.stop()
+        self._limiter.stop()
 
     async def _ask(self, request: Question, client: Any) -> None:
         """Try until the request is answered, all attempts are used, or there is a reason to stop."""
         server, most, lost, reason = self._server, request.most_tokens(), 0, ""
         for attempt in range(1, server.attempts + 1):
-            async with self.limiter.slot() as turn:
+            async with self._limiter.slot() as turn:
                 if self._stop is not None or not await self._afford(most):
                     break
                 try:
@@ -310,7 +318,7 @@ class _Session:
                     self._spending.landed()
             if isinstance(outcome, Completion):
                 self._in_contact, self._given_up = True, 0
-                self.limiter.speed_up()
+                self._limiter.speed_up()
                 billed = (outcome.usage or most).times(1 + lost)
                 self._keep(request, outcome, lost, billed)
                 n_charged = lost + (outcome.status != "too_long")
@@ -325,11 +333,10 @@ class _Session:
             if (stop := self._reason_to_stop(outcome, attempt)) is not None:
                 self._end(stop)
             elif outcome.kind == "busy":
-                self.limiter.slow_down(turn, pause_s=outcome.pause_s)
+                self._limiter.slow_down(turn, pause_s=outcome.pause_s)
             if self._stop is not None:
                 break
             if attempt < server.attempts:
-                self.retries += 1
                 wait_s = backoff_s(attempt, first_s=server.first_backoff_s, most_s=server.most_backoff_s, rng=self._rng)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._stopped.wait(), max(wait_s, outcome.pause_s))

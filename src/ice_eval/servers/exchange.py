@@ -113,14 +113,13 @@ class Request(Question):
 
     endpoint = "chat/completions"
     messages: tuple[Message, ...]
-    seed: int | None = None
 
     def _texts(self) -> Iterable[str]:
         return [message.content for message in self.messages]
 
     def _own_fields(self) -> dict[str, Any]:
         messages = [message._asdict() for message in self.messages]
-        return {"temperature": self.temperature, "seed": self.seed, "messages": messages}
+        return {"temperature": self.temperature, "messages": messages}
 
     def most_tokens(self) -> TokenUsage:
         return super().most_tokens().plus(TokenUsage(4 * len(self.messages), 0))  # the marks around a message
@@ -138,14 +137,13 @@ class Continuation(Question):
     """Number of most likely tokens to return at every position."""
     echo: bool = False
     """True to return the tokens of the prompt too."""
-    stop: str | None = None
 
     def _texts(self) -> Iterable[str]:
         return [self.prompt] if isinstance(self.prompt, str) else []
 
     def _own_fields(self) -> dict[str, Any]:
         prompt = self.prompt if isinstance(self.prompt, str) else list(self.prompt)
-        limits = {"logprobs": self.logprobs, "echo": self.echo or None, "stop": self.stop}
+        limits = {"logprobs": self.logprobs, "echo": self.echo or None}
         return {"temperature": self.temperature, **limits, "prompt": prompt}
 
     def most_tokens(self) -> TokenUsage:

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from ice_eval.errors import ConfigError
 from ice_eval.subjects.chain import (
     FinalAnswer,
     LabelAnswer,
@@ -264,8 +263,3 @@ def test_steps_that_state_the_answer_stay_if_asked_for():
 
 def test_an_unreadable_answer_drops_nothing():
     assert kept(answer=Unreadable("no number")) == kept("keep")
-
-
-def test_another_policy_is_refused():
-    with pytest.raises(ConfigError, match="'mark': drop or keep is expected"):
-        kept("mark")

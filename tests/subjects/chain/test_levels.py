@@ -8,8 +8,7 @@ import pytest
 from tests.subjects.chain.plain_scores import PROBLEM, answer_ids, one_by_one
 
 from ice_eval.subjects.chain import NumberAnswer, Problem, reasoning_steps, split_steps
-from ice_eval.subjects.chain.levels import answer_tests
-from ice_eval.subjects.chain.local import AnswerScorer, encode_chain
+from ice_eval.subjects.chain.local import AnswerScorer, answer_tests, encode_chain
 
 STEPS = ("3 films.", "And 4 more.", "They are good.", "The end: 3 + 4", "a film")
 

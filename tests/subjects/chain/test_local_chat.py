@@ -9,7 +9,7 @@ import torch
 
 from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.servers import Message, Request, ResponseStore, TokenUsage, read_responses
-from ice_eval.subjects.chain.chat import Asker, LocalChat
+from ice_eval.subjects.chain.chat import LocalChat
 
 QUESTIONS = ["a film", "the worst film of the year, and then some more words", "Review: warm?", "and", "very good"]
 
@@ -85,9 +85,9 @@ def test_draws_belong_to_the_request_whatever_is_asked_beside_it(chatty, fresh):
         assert together[request.key] == backwards[request.key] == texts(fresh(chatty, [request]))[request.key]
 
 
-def test_repeats_and_seeds_draw_anew(chatty, fresh):
+def test_repeats_draw_anew(chatty, fresh):
     [first, *_] = requests(temperature=1.5)
-    others = [replace(first, repeat=1), replace(first, seed=1), replace(first, seed=2), replace(first, temperature=1.4)]
+    others = [*(replace(first, repeat=repeat) for repeat in (1, 2, 3)), replace(first, temperature=1.4)]
     assert len({*texts(fresh(chatty, [first, *others])).values()}) == 5
 
 
@@ -132,16 +132,16 @@ def test_what_is_in_the_file_is_not_asked_again_and_an_interruption_loses_nothin
     monkeypatch.setattr("ice_eval.models.generate._CPU_CHAT_TOKENS", 1)  # batches of one
     asked, seen = requests(), []
 
-    def interrupt(progress):
-        seen.append(progress)
-        if progress.n_done == 2:
+    def interrupt(n_new):
+        seen.append(n_new)
+        if len(seen) == 2:
             raise KeyboardInterrupt
 
-    chat: Asker = LocalChat(chatty, store)
+    chat = LocalChat(chatty, store)
     with pytest.raises(KeyboardInterrupt) as caught:
         chat.ask(asked, progress=interrupt)
     assert "asking again continues" in caught.value.__notes__[0]
-    assert [(step.n_done, step.n_requests) for step in seen] == [(1, 5), (2, 5)]
+    assert seen == [1, 1]
     assert len(list(read_responses(store.path))) == 2
     assert (chat.plan(asked).n_requests, chat.plan(asked).n_to_ask) == (5, 3)
 
@@ -163,7 +163,7 @@ def test_repeats_that_nothing_is_drawn_for_are_computed_once(chatty, store, monk
     answers = LocalChat(chatty, store).ask(repeats[:3], progress=steps.append)
     later = LocalChat(chatty, store).ask(repeats[3:])
     assert n_chats == [1, 0]
-    assert [step.n_done for step in steps] == [1, 2, 3]
+    assert steps == [1, 1, 1]
     assert len({answer.text for answer in (*answers.values(), *later.values())}) == 1
     assert [answer.repeat for answer in (*answers.values(), *later.values())] == [0, 1, 2, 3]
     assert store.billed == answers[first.key].usage

@@ -4,11 +4,11 @@ import string
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import regex
 
-from ice_eval.errors import ConfigError
+from ice_eval.choices import AnswerStep
 from ice_eval.subjects.chain.steps import Chain, Step, last_marked, sentences
 
 
@@ -446,32 +446,16 @@ class LabelAnswer(AnswerKind):
         return {word: label for label, words in self.words.items() for word in (label, *words)}
 
 
-AnswerStep = Literal["drop", "keep"]
-"""Treatment of steps that state the final answer.
-
-Whoever is shown "so 560 + 280 = 840" can answer 840 without any of the other steps: the measure would say where the
-answer was written, not whether the reasoning carried it. So such steps are dropped by default. The price is that a last
-step which both reasons and concludes is lost with its reasoning, and that chains get shorter.
-"""
-
-
-def check_policy(policy: str) -> None:
-    """Raise `ConfigError` for an unknown treatment of steps that state the answer."""
-    if policy not in get_args(AnswerStep):
-        raise ConfigError(f"--answer-step '{policy}': {' or '.join(get_args(AnswerStep))} is expected.")
-
-
 def reasoning_steps(
     chain: Chain, answer: AnswerReading, kind: AnswerKind, *, policy: AnswerStep = "drop", question: str = ""
 ) -> tuple[Step, ...]:
     """Return the steps that are evaluated: all (`keep`), or those that do not state the answer (`drop`).
 
-    An unreadable answer is stated nowhere, so all steps stay. Numbers that the question holds count only as results.
-
-    Raises:
-        ConfigError: There is no such policy.
+    Whoever is shown "so 560 + 280 = 840" can answer 840 without any of the other steps: the measure would say where the
+    answer was written, not whether the reasoning carried it. The price of `drop` is that a last step which both reasons
+    and concludes is lost with its reasoning, and that chains get shorter. An unreadable answer is stated nowhere, so
+    all steps stay. Numbers that the question holds count only as results.
     """
-    check_policy(policy)
     if policy == "keep" or not isinstance(answer, FinalAnswer):
         return chain.steps
     return tuple(step for step in chain.steps if not kind.states(step.text, answer, given=question))

@@ -1,30 +1,13 @@
 """Requests for chains and for answers after some of their steps; and a model on this machine that answers them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Literal, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval.choices import Pose
 from ice_eval.errors import ConfigError
-from ice_eval.models import Conversation, Model
-from ice_eval.models import Reply as ModelReply
-from ice_eval.seeding import rng_for
-from ice_eval.servers import (
-    NO_TOKENS,
-    Budget,
-    Completion,
-    Request,
-    RequestPlan,
-    RequestProgress,
-    Response,
-    ResponseStore,
-    TokenUsage,
-    plan_requests,
-)
+from ice_eval.models import Model
+from ice_eval.servers import NO_TOKENS, Asker, Completion, Message, Request, ResponseStore, TokenUsage
 from ice_eval.subjects.chain.problems import Problem, WorkedExample
 
 ASK = """{question}
@@ -51,7 +34,8 @@ Answer: {form}"""
 BEGUN = "Answer:"
 """Last words of a turn that the model goes on with."""
 
-Turns = tuple[tuple[Literal["user", "assistant"], str], ...]
+Turns = tuple[Message, Message]
+"""A question and its reply."""
 
 
 def ask_prompt(problem: Problem, *, shown: str | None = None) -> str:
@@ -78,47 +62,31 @@ def begun_answer(steps: Sequence[str]) -> str:
 def asked_turns(example: WorkedExample) -> Turns:
     """Return a worked example as question and reply, before a question for a chain."""
     reply = "\n".join([*example.steps, f"Answer: {example.answer}"])
-    return ("user", ask_prompt(example.problem)), ("assistant", reply)
+    return Message("user", ask_prompt(example.problem)), Message("assistant", reply)
 
 
 def concluded_turns(example: WorkedExample, *, pose: Pose = "user") -> Turns:
     """Return the same before a question for the answer alone."""
     asked = conclude_prompt(example.problem, example.steps, pose=pose)
-    return ("user", asked), ("assistant", f"Answer: {example.answer}")
+    return Message("user", asked), Message("assistant", f"Answer: {example.answer}")
 
 
-class Asker(Protocol):
-    """Answers requests, each once, and keeps every response on disk (`Chat`, `LocalChat`)."""
+class LocalChat(Asker[Request]):
+    """A model of transformers that chats.
 
-    def plan(self, requests: Iterable[Request]) -> RequestPlan:
-        """Estimate the greatest cost of some requests; asks nothing."""
-        ...
-
-    def ask(
-        self, requests: Iterable[Request], *, progress: Callable[[RequestProgress], None] | None = None
-    ) -> dict[str, Response]:
-        """Return the response to every request, by its key."""
-        ...
-
-
-class LocalChat:
-    """A model of transformers and the file that keeps its answers; an `Asker`, as `ice_eval.servers.Chat` is.
-
-    Without a temperature, or at 0, the likeliest token is taken at every step. Else tokens are drawn by numbers that
-    belong to the request and its repeat, so an answer depends neither on what is asked beside it nor on the order.
-    In batches scores move by rounding: only where two tokens are as likely to some 1e-6 may that show.
-
-    `with ResponseStore(path) as store: answers = LocalChat(load_model("smollm2"), store).ask(requests)`
+    Answers depend neither on what is asked beside them nor on the order: in batches scores move by rounding, and only
+    where two tokens are as likely to some 1e-6 may that show. Repeats of a request that nothing is drawn for have one
+    answer, which is computed once. A chat that leaves no room for an answer gets a response with the status `too_long`.
 
     Raises:
-        ConfigError: The model does not chat: it has no chat template, or writes nothing.
+        ConfigError: The model does not chat: it has no chat template, or writes nothing. Later: a request has fields
+            that only servers know, or a negative temperature.
     """
 
     def __init__(self, model: Model, store: ResponseStore, *, keep_requests: bool = False) -> None:
+        super().__init__(store, keep_requests=keep_requests)
         self.check(model)
         self._model = model
-        self._store = store
-        self._keep_requests = keep_requests
 
     @staticmethod
     def check(model: Model) -> None:
@@ -129,76 +97,32 @@ class LocalChat:
                 "trained to follow instructions (mostly called …-Instruct, …-Chat or …-it)."
             )
 
-    def plan(self, requests: Iterable[Request]) -> RequestPlan:
-        """Estimate the cost of some requests; asks nothing. There are no prices."""
-        return plan_requests(requests, self._store, Budget())
-
-    def ask(
-        self, requests: Iterable[Request], *, progress: Callable[[RequestProgress], None] | None = None
-    ) -> dict[str, Response]:
-        """Return the response to every request, by its key, from the store or from the model.
-
-        Repeats of a request that nothing is drawn for have one answer, which is computed once. A chat that leaves no
-        room for an answer gets a response with the status `too_long`.
-
-        Args:
-            requests: Requests, in any order.
-            progress: Called after every response.
-
-        Raises:
-            ConfigError: A request has fields that only servers know, or a negative temperature.
-        """
-        distinct = {request.key: request for request in requests}
-        missing = self._store.missing(distinct)
+    def _ask_missing(self, missing: Sequence[Request], progress: Callable[[int], None]) -> None:
         for request in missing:
             _check(request)
-        if missing:
-            assert self._store.is_open, "enter the store first: what is answered must be kept"
-            try:
-                self._ask_missing(missing, n_requests=len(distinct), progress=progress or (lambda _: None))
-            except BaseException as exc:
-                exc.add_note(f"What was answered is kept in {self._store.path}; asking again continues.")
-                raise
-        return {key: self._store.responses[key] for key in distinct}
+        try:
+            for request, reply, billed in self._answered(missing):
+                self._keep(request, reply, billed=billed)
+                progress(1)
+        except BaseException as exc:
+            self._say_kept(exc)
+            raise
 
-    def _ask_missing(
-        self, missing: Sequence[Request], *, n_requests: int, progress: Callable[[RequestProgress], None]
-    ) -> None:
-        n_done = n_requests - len(missing)
-
-        def keep(request: Request, reply: Completion, *, billed: TokenUsage = NO_TOKENS) -> None:
-            nonlocal n_done
-            self._store.add(Response.to(request, reply, keep_request=self._keep_requests, billed=billed))
-            n_done += 1
-            progress(RequestProgress(n_done, n_requests, n_retries=0, concurrency=1, cost=None))
-
-        answered = {each.request: each for each in self._store.responses.values() if each.answered}
+    def _answered(self, missing: Sequence[Request]) -> Iterator[tuple[Request, Completion, TokenUsage]]:
+        """Yield the answer to each request and its cost: nothing where it is the answer to another repeat."""
+        answered = {each.request: each for each in self.store.responses.values() if each.answered}
         groups: dict[str, list[Request]] = {}
         for request in missing:
             if not _draws(request) and request.hash in answered:
-                keep(request, answered[request.hash])
+                yield request, answered[request.hash], NO_TOKENS
             else:
                 groups.setdefault(request.key if _draws(request) else request.hash, []).append(request)
         asked = list(groups.values())
-        for place, written in self._model.converse([_conversation(first) for first, *_ in asked]):
+        for place, written in self._model.converse([first for first, *_ in asked]):
             first, *others = asked[place]
-            reply = self._reply(written)
-            keep(first, reply, billed=reply.usage or NO_TOKENS)
-            for other in others:  # the same answer, and it took nothing
-                keep(other, reply)
-
-    def _reply(self, written: ModelReply) -> Completion:
-        about = Completion(status="too_long", model=self._model.name, fingerprint=self._fingerprint)
-        if written.text is None:
-            room = self._model.codec.max_tokens
-            return replace(about, error=f"the chat has {written.n_read} tokens, and the model takes {room} in all")
-        return replace(
-            about,
-            status="truncated" if not written.ended else "ok" if written.text.strip() else "empty",
-            text=written.text,
-            finish_reason="stop" if written.ended else "length",
-            usage=TokenUsage(written.n_read, written.n_written),
-        )
+            reply = replace(written, model=self._model.name, fingerprint=self._fingerprint)
+            yield first, reply, reply.usage or NO_TOKENS
+            yield from ((other, reply, NO_TOKENS) for other in others)
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -218,11 +142,3 @@ def _check(request: Request) -> None:
         )
     if request.temperature is not None and request.temperature < 0:
         raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
-
-
-def _conversation(request: Request) -> Conversation:
-    def uniforms(n_steps: int) -> NDArray[np.float64]:
-        # Without a seed every question still has numbers of its own: the hash is among what they depend on.
-        return rng_for(request.seed or 0, request.hash, request.repeat, "tokens").random(n_steps)
-
-    return Conversation(request.messages, request.max_tokens, request.temperature or 0.0, uniforms)

@@ -1,7 +1,7 @@
 """Texts in place of the steps that are not kept: steps of other problems, dots, planted errors, and other words."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import regex
@@ -11,9 +11,11 @@ from ice_eval.operators import DrawnFills
 from ice_eval.records import Encoded
 from ice_eval.seeding import rng_for
 from ice_eval.servers import Response
-from ice_eval.subjects.chain.model import StepCodec
 from ice_eval.subjects.chain.problems import Case
 from ice_eval.subjects.chain.steps import visible
+
+if TYPE_CHECKING:
+    from ice_eval.subjects.chain.subject import ChainSubject
 
 PARAPHRASE = """Say the following sentence in other words. Keep its meaning, and keep every number as it is. Write the
 new sentence and nothing else.
@@ -24,26 +26,13 @@ _LIST_MARK = regex.compile(r"\s*(?:[-*•]\s+|(?:step\s+)?\(?\d{1,3}[.):]+\s+)",
 """What an item of a list begins with: its number is no part of what it says."""
 
 
-class Source(Protocol):
-    """Has the chains whose steps are replaced (`ChainSubject`)."""
-
-    codec: StepCodec
-    fills: dict[str, Mapping[str, tuple[str, ...]]]
-    """Operator -> chain -> the text in place of each step, as far as they are known."""
-    paraphrases: Mapping[str, str]
-    """Step -> the words that the model found for it."""
-
-    @property
-    def evaluated(self) -> list[Case]: ...
-
-
 class StepPool:
     """The texts that replace the steps of chains: one per step and operator, the same in all rows."""
 
     knows_labels = True
 
-    def __init__(self, source: Source, seed: int) -> None:
-        self._source, self._seed = source, seed
+    def __init__(self, subject: "ChainSubject", seed: int) -> None:
+        self._subject, self._seed = subject, seed
 
     def can_fill(self, item: Encoded) -> bool:
         return True
@@ -51,23 +40,23 @@ class StepPool:
     def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = "replace") -> DrawnFills:
         """Return the text in place of each step; nothing is drawn anew."""
         texts = self.texts(operator, item.example_id)
-        return DrawnFills(np.array([*map(self._source.codec.id_of, texts)], dtype=np.int64), texts)
+        return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
 
     def texts(self, operator: str, example_id: str) -> tuple[str, ...]:
         """Return the text in place of each step of a chain; none for one that is skipped."""
-        known, operator = self._source.fills, operator.partition("@")[0]
+        known, operator = self._subject.fills, operator.partition("@")[0]
         if operator not in known:
             known[operator] = self._found(operator)
         return known[operator].get(example_id, ())
 
     def _found(self, operator: str) -> Mapping[str, tuple[str, ...]]:
-        cases, seed = self._source.evaluated, self._seed
+        cases, seed = self._subject.evaluated, self._seed
         if operator == "replace":
             return steps_of_others(cases, seed=seed)
         write: Mapping[str, Callable[[Case, int], str]] = {
             "filler": lambda case, step: filler(case.texts[step]),
             "mistake": lambda case, step: mistake(case, step, rng_for(seed, case.id, "mistakes", str(step))),
-            "paraphrase": lambda case, step: self._source.paraphrases.get(case.texts[step], case.texts[step]),
+            "paraphrase": lambda case, step: self._subject.paraphrases.get(case.texts[step], case.texts[step]),
         }
         return {case.id: tuple(write[operator](case, step) for step in range(len(case.steps))) for case in cases}
 

@@ -12,21 +12,31 @@ The model reads what it read and wrote when it answered: the prompt that asks fo
 the beginning of the answer line. All but the steps is protected. The score is that of the answer that follows.
 """
 
+import itertools
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from ice_eval import stats
 from ice_eval.attributions import Attribution, Lens, Observer, PerRow, method_of
 from ice_eval.encoding import encode_text, following_ids
 from ice_eval.errors import CapabilityError, ConfigError, DataError
+from ice_eval.files import write_atomically
 from ice_eval.models import Labels, Model
 from ice_eval.operators.delete import Delete
-from ice_eval.records import PROTECTED, Encoded, Fills, Inputs, KeepMasks, PerUnit, Span
-from ice_eval.scoring import Scorer
+from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
+from ice_eval.records import NO_IDS, PROTECTED, Direction, Encoded, Inputs, KeepMask, KeepMasks, PerUnit, Span
+from ice_eval.results import RunFolder
+from ice_eval.results.chains import LEVELS, level_tests, sign_of
+from ice_eval.scoring import Reporter, Scorer
+from ice_eval.seeding import rng_for
 from ice_eval.subjects.chain.chat import ask_prompt
-from ice_eval.subjects.chain.problems import Problem
+from ice_eval.subjects.chain.problems import Case, Problem
 from ice_eval.tasks import Piece
 
 ChainUnit = Literal["token", "step"]
@@ -103,7 +113,6 @@ STEP_ATTRIBUTIONS = ("attention", "gradient")
 """Attributions that need one forward and backward pass."""
 _OFFERED = frozenset({"attention_maps", "attentions", "embeddings", "gradients", "values"})
 """Needs of attributions that a chain offers; there are no other texts to count words in."""
-_NO_FILLS: Fills = np.zeros(0, dtype=np.int64)
 
 
 class AnswerScorer:
@@ -126,7 +135,7 @@ class AnswerScorer:
     def scores_of(self, chain: EncodedChain, rows: Sequence[tuple[ChainUnit, KeepMasks]]) -> PerRow:
         """Return the same for rows in several units, one after the other, in one stream of batches."""
         self._check(chain)
-        inputs = Inputs.join([Delete().build(chain.cut_in(unit), keep, fills=_NO_FILLS) for unit, keep in rows])
+        inputs = Inputs.join([Delete().build(chain.cut_in(unit), keep, fills=NO_IDS) for unit, keep in rows])
         scorer = Scorer(self.model, chain.answer, budget=self.model.default_budget())
         found: PerRow = scorer.score(inputs, prefix=chain.tokens.content.start)[:, 0]
         return found
@@ -157,16 +166,15 @@ class AnswerScorer:
         observer = Observer(self.model, chain.answer, {chain.problem_id: 0}, needs & {"attentions", "gradients"})
         found: dict[ChainUnit, dict[str, PerUnit]] = {unit: {} for unit in units}
         for unit in units:
-
-            def probe(
-                _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit
-            ) -> list[PerRow]:
-                return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
-
             for name, method in chosen.items():
-                lens = Lens(observer, method.needs, seed, name, prober=probe)
+                lens = Lens(observer, method.needs, seed, name, prober=partial(self._probed, chain, unit))
                 [found[unit][name]] = method.attribute(lens, [chain.cut_in(unit)])
         return found
+
+    def _probed(
+        self, chain: EncodedChain, unit: ChainUnit, _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int
+    ) -> list[PerRow]:
+        return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
 
     def _check(self, chain: EncodedChain) -> None:
         """Compare fast and plain scores once before anything depends on them."""
@@ -174,3 +182,170 @@ class AnswerScorer:
             self._checked, item = True, chain.tokens
             rows = Inputs.join([item.full(), item.empty()])
             self.notes = self.model.check(rows, chain.answer, prefix=item.content.start)
+
+
+# Tokens and steps side by side: the same chains, the same attributions, one score, two units.
+
+_SETS = 50
+"""Random sets of each size."""
+_DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
+_UNITS: tuple[ChainUnit, ...] = get_args(ChainUnit)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerTest:
+    """The top units of one attribution of one chain, against random sets of as many.
+
+    Scores are log-probabilities of the model's own answer. A rationale wins against a set if the answer stays more
+    probable when it is kept (sufficiency), or gets less probable when it is removed (necessity).
+    """
+
+    problem_id: str
+    unit: ChainUnit
+    attribution: str
+    direction: Direction
+    k: float
+    n_units: int
+    size: int
+    """Units of the rationale; `size / n_units` is the share that k came to."""
+    rationale: Units
+    m: int
+    """Number of sets that it was compared with."""
+    exact: bool
+    """True if these are all other sets there are."""
+    win_rate: float
+    """Share of them that it beats, ties one half."""
+    tie_rate: float
+    p_value: float
+    """Share of sets, the rationale included, that do at least as well."""
+    p_lower: float
+    """Share of sets, the rationale included, that do at most as well."""
+    effect_size: float | None
+    """Distance from the mean of the sets in their standard deviations, positive where it does better.
+
+    None where they do not differ."""
+    score: float
+    """Score of the answer when the rationale alone is kept, or removed (necessity)."""
+    score_full: float
+    """Score of the answer after the whole chain."""
+    score_empty: float
+    """Score of the answer after no step at all."""
+    null: tuple[float, ...]
+    """Scores of the sets that it was compared with."""
+
+
+@dataclass(frozen=True)
+class _Family:
+    """The sets of one size that are scored in one direction: random ones, then the rationales of all attributions."""
+
+    unit: ChainUnit
+    direction: Direction
+    drawn: KeepMasks
+    rationales: dict[str, KeepMask]
+
+    @property
+    def rows(self) -> KeepMasks:
+        masks = np.concatenate([self.drawn, np.stack(list(self.rationales.values()))])
+        return masks if self.direction == "sufficiency" else ~masks
+
+
+def answer_tests(
+    scorer: AnswerScorer,
+    chain: EncodedChain,
+    *,
+    attributions: Sequence[str] = STEP_ATTRIBUTIONS,
+    k: Sequence[float] = (0.2,),
+    directions: Sequence[Direction] = _DIRECTIONS,
+    units: Sequence[ChainUnit] = _UNITS,
+    m: int = _SETS,
+    seed: int = 0,
+) -> list[AnswerTest]:
+    """Test attributions of one chain, with tokens and with steps as units.
+
+    The `m` random sets of a problem, unit and size are drawn once, whatever the attributions; where there are m + 1
+    sets or fewer, all are used and the test is exact. A chain of a single unit has nothing to compare and gives no
+    record.
+
+    Raises:
+        DataError: Numbers of an attribution, or scores, are not finite.
+    """
+    problem = chain.problem_id
+    counts = {unit: n_units for unit in units if (n_units := chain.cut_in(unit).n_units) > 1}
+    vectors = scorer.attributions(chain, attributions, units=list(counts), seed=seed)
+    families: dict[tuple[ChainUnit, int, Direction], _Family] = {}
+    for unit, n_units in counts.items():
+        for size in dict.fromkeys(set_size(n_units, share) for share in k):
+            drawn = random_sets(n_units, size, m + 1, seed=seed, example_id=problem)
+            rngs = {name: rng_for(seed, problem, "ties", name) for name in attributions}
+            tops = {name: top_k(vectors[unit][name], size, rng=rng) for name, rng in rngs.items()}
+            families |= {(unit, size, each): _Family(unit, each, drawn, tops) for each in directions}
+    if not families:
+        return []
+    all_or_none = np.array([[True], [False]]).repeat(chain.steps.n_units, axis=1)
+    rows: list[tuple[ChainUnit, KeepMasks]] = [("step", all_or_none)]
+    rows += [(each.unit, each.rows) for each in families.values()]
+    scores = scorer.scores_of(chain, rows)
+    (full, empty), *scored = np.split(scores, np.cumsum([len(keep) for _, keep in rows])[:-1].tolist())
+    scores_of = dict(zip(families, scored, strict=True))
+    tests = []
+    for unit, name, direction, share in itertools.product(counts, attributions, directions, k):
+        size = set_size(counts[unit], share)
+        family, own = families[unit, size, direction], scores_of[unit, size, direction]
+        rationale, of_sets = family.rationales[name], own[: len(family.drawn)]
+        score = float(own[len(family.drawn) + list(family.rationales).index(name)])
+        null = null_of(rationale, family.drawn, m)
+        compared = stats.compare(sign_of(direction) * score, sign_of(direction) * of_sets[null])
+        tests.append(
+            AnswerTest(
+                problem_id=problem,
+                unit=unit,
+                attribution=name,
+                direction=direction,
+                k=share,
+                n_units=counts[unit],
+                size=size,
+                rationale=units_of(rationale),
+                m=len(null),
+                exact=n_sets(counts[unit], size) <= m + 1,
+                win_rate=compared.win_rate,
+                tie_rate=compared.tie_rate,
+                p_value=compared.p_value,
+                p_lower=compared.p_lower,
+                effect_size=compared.effect_size,
+                score=score,
+                score_full=float(full),
+                score_empty=float(empty),
+                null=tuple(of_sets[null].tolist()),
+            )
+        )
+    return tests
+
+
+def write_levels(
+    folder: RunFolder, cases: Sequence[Case], model: Model, *, k: Sequence[float], seed: int, reporter: Reporter
+) -> None:
+    """Test the attributions of every chain in both units; what the file holds already is kept."""
+    scorer = AnswerScorer(model)
+    kept = list(level_tests(folder.path))
+    known = {(line["problem_id"], line["k"]) for line in kept}
+    reporter.say(f"tokens and steps: {len(cases)} chains, {_SETS} random sets each.")
+    for case in cases:
+        missing = [share for share in k if (case.id, share) not in known]
+        if missing:
+            kept += _tested(scorer, model, case, missing, seed)
+            _write(folder.path / LEVELS, kept)
+
+
+def _tested(scorer: AnswerScorer, model: Model, case: Case, shares: Sequence[float], seed: int) -> list[dict[str, Any]]:
+    try:
+        chain = encode_chain(model, case.problem, case.texts, case.own.value)
+        tests = answer_tests(scorer, chain, k=shares, m=_SETS, seed=seed)
+    except DataError as exc:  # too long for the model's window
+        return [{"problem_id": case.id, "k": k, "error": str(exc)} for k in shares]
+    return [asdict(test) for test in tests]
+
+
+def _write(path: Path, lines: Sequence[dict[str, Any]]) -> None:
+    with write_atomically(path) as stream:
+        for line in lines:
+            stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")

@@ -3,59 +3,43 @@
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
-from ice_eval.models.served import ServedModel
-from ice_eval.records import Ids, Inputs, LogScores, SpecialIds, Unit
+from ice_eval.models.served import AskedModel, ServedModel
+from ice_eval.records import Ids, Inputs, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
 from ice_eval.servers import (
     RESPONSES,
+    Asker,
     Budget,
     Chat,
     Message,
     Request,
-    RequestPlan,
-    RequestProgress,
     Response,
     ResponseStore,
     addresses,
 )
-from ice_eval.subjects.chain.chat import Asker, LocalChat
+from ice_eval.subjects.chain.chat import LocalChat
 from ice_eval.subjects.chain.local import AnswerScorer
 from ice_eval.subjects.chain.problems import whole_words
 from ice_eval.subjects.chain.steps import visible
 from ice_eval.tasks import AnyTask
 
+if TYPE_CHECKING:
+    from ice_eval.subjects.chain.subject import ChainSubject
+
 MOST_REPEATS = 1 << 20
 """Smaller ids are repeats and poses; those of problems and steps are hashes."""
 LOOKS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 """Needs of attributions that look into the model."""
-
-
-class Requests(Protocol):
-    """Makes requests of inputs, and reads the replies (`ChainSubject`)."""
-
-    codec: "StepCodec"
-
-    def request(self, row: Ids) -> Request:
-        """Return the request for the answer after the steps of an input."""
-        ...
-
-    def question(self, prompt: str, max_tokens: int) -> Request:
-        """Return a request with a prompt of its own."""
-        ...
-
-    def score(self, row: Ids, reply: Response) -> tuple[float, float]:
-        """Return the log-scores of a reply."""
-        ...
 
 
 def rows_of(inputs: Inputs) -> Iterator[Ids]:
@@ -88,24 +72,18 @@ class StepCodec(Codec):
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         raise TypeError("a chain is split into steps, not tokens")
 
-    def writes_special(self, text: str) -> bool:
-        return False
-
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise TypeError("requests have turns of their own")
 
 
-class ChainModel(Model):
+class ChainModel(AskedModel):
     """A model that is asked in words, behind a server or on this machine; its tokens are steps."""
 
     units: ClassVar[tuple[Unit, ...]] = ("step",)
-    writes_in_turns: ClassVar[bool] = True
-    dtype = "as served"
-    device = "server"
     part_size = 64
 
-    def __init__(self, model: Model | Served, subject: Requests) -> None:
-        """Take a model; nothing is asked.
+    def __init__(self, model: Model | Served, subject: "ChainSubject") -> None:
+        """Take a model, and the subject that makes requests of inputs and reads the replies; nothing is asked.
 
         Raises:
             ConfigError: A model on this machine does not chat.
@@ -115,7 +93,6 @@ class ChainModel(Model):
         self._served = model.served if isinstance(model, ServedModel) else model if isinstance(model, Served) else None
         self.inner = model if isinstance(model, Model) and self._served is None else None
         self.budget = Budget() if self._served is None else self._served.budget
-        self.offers = frozenset({"generate"})
         self.scorer: AnswerScorer | None = None
         if self.inner is not None:
             LocalChat.check(self.inner)
@@ -127,8 +104,13 @@ class ChainModel(Model):
             self.name = model.name  # a grid has names of its own
         else:
             self.name = SERVED + model.name
-        self._chat: Asker | None = None
-        self._store: ResponseStore | None = None
+        self._asker: Asker[Request] | None = None
+
+    @property
+    def asker(self) -> Asker[Request]:
+        """Answers requests while the run folder is open, and keeps the replies in it."""
+        assert self._asker is not None, "the run folder keeps what is asked"
+        return self._asker
 
     @property
     def asked_as(self) -> str:
@@ -164,7 +146,7 @@ class ChainModel(Model):
 
     @property
     def fingerprint(self) -> str:
-        return self.weights or (self.name if self._served is None else SERVED + self._served.name)
+        return SERVED + self.asked_as if self.inner is None else self.inner.fingerprint
 
     @property
     def notes(self) -> Sequence[str]:
@@ -175,13 +157,10 @@ class ChainModel(Model):
     def labels(self, task: AnyTask, *, scoring: LabelScoring | None = None) -> Labels:
         raise TypeError("the labels of a chain are its subject's")
 
-    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        return self.submit(batch, labels, prefix=prefix).collect()
-
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
         rows = list(rows_of(batch))
         requests = [self._subject.request(row) for row in rows]
-        replies = self.ask(requests)
+        replies = self.asker.ask(requests)
         found = [self._subject.score(row, replies[each.key]) for row, each in zip(rows, requests, strict=True)]
         tokens = sum(sum(replies[each.key].usage or ()) for each in requests)
         scores = np.array(found, dtype=np.float64).reshape(-1, len(labels.names))
@@ -193,7 +172,7 @@ class ChainModel(Model):
         before = tuple(Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
         alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
         asked = [self.settled(replace(each, messages=(*before, *each.messages))) for each in alone]
-        replies = self.ask(asked)
+        replies = self.asker.ask(asked)
         found = [replies[each.key] for each in asked]
         return [
             Generated(visible(whole_words(reply)) if reply.answered else None, sum(reply.usage or ()))
@@ -206,7 +185,9 @@ class ChainModel(Model):
         A whole reply holds under every limit, one that was cut off under smaller ones, and a request that was too long
         is so under larger ones.
         """
-        own, exact = request.max_tokens, None if self._store is None else self._store.responses.get(request.key)
+        if self._asker is None:  # a plan before there is a run folder
+            return request
+        own, exact = request.max_tokens, self._asker.store.responses.get(request.key)
         if exact is not None and exact.status == "ok":  # mostly, and hashes take time
             return request
         known = self.replies(request)
@@ -217,59 +198,31 @@ class ChainModel(Model):
 
     def replies(self, request: Request) -> dict[int, Response]:
         """Return the replies to a request that the folder holds, by their limits of tokens."""
-        store = self._store
-        asked = {limit: replace(request, max_tokens=limit).key for limit in sorted(store.limits if store else ())}
-        return {limit: store.responses[key] for limit, key in asked.items() if store and store.has_answer(key)}
-
-    def over_budget(self, planned: RequestPlan) -> str | None:
-        """Return the limit that the requests of a plan would exceed, with all that the folder holds; None: they fit."""
-        assert self._store is not None, "the run folder keeps what is asked"
-        return self.budget.exceeded(self._store.n_charged + planned.n_to_ask, self._store.billed.plus(planned.tokens))
-
-    @property
-    def n_charged(self) -> int:
-        """Number of requests that the folder has paid for."""
-        return 0 if self._store is None else self._store.n_charged
-
-    def plan(self, requests: Sequence[Request]) -> RequestPlan:
-        assert self._chat is not None, "the run folder keeps what is asked"
-        return self._chat.plan(requests)
-
-    def ask(self, requests: Sequence[Request], progress: Callable[[int], None] | None = None) -> dict[str, Response]:
-        """Return the reply to every request, by its key; `progress` gets the number of replies that just came."""
-        assert self._chat is not None, "the run folder keeps what is asked"
-        n_told = self._chat.plan(requests).n_answered
-
-        def advance(found: RequestProgress) -> None:
-            nonlocal n_told
-            if progress is not None:
-                progress(found.n_done - n_told)
-            n_told = found.n_done
-
-        return self._chat.ask(requests, progress=advance)
+        store = self.asker.store
+        asked = {limit: replace(request, max_tokens=limit).key for limit in sorted(store.limits)}
+        return {limit: store.responses[key] for limit, key in asked.items() if store.has_answer(key)}
 
     def reply(self, request: Request) -> Response:
         """Return a reply that the folder holds."""
-        assert self._store is not None, "the run folder keeps what is asked"
-        if request.key not in self._store.responses:
+        store = self.asker.store
+        if request.key not in store.responses:
             raise ConfigError(
-                f"{self._store.path} lacks a reply that rows of this folder were read from; put the file back, or use "
+                f"{store.path} lacks a reply that rows of this folder were read from; put the file back, or use "
                 "another --out."
             )
-        return self._store.responses[request.key]
+        return store.responses[request.key]
 
     @contextlib.contextmanager
     def keeping(self, folder: Path) -> Iterator[None]:
         with ResponseStore(folder / RESPONSES) as store:
-            self._store = store
             if self.inner is not None:
-                self._chat = LocalChat(self.inner, store)
+                self._asker = LocalChat(self.inner, store)
             elif self._served is not None:
-                self._chat = Chat(self._served.server, store, budget=self.budget)
+                self._asker = Chat(self._served.server, store, budget=self.budget)
             try:
                 yield
             finally:
-                self._chat = self._store = None
+                self._asker = None
 
     def about(self, *, were_given: bool) -> ChainInfo:
         """Return the address, or the device and weights."""
@@ -284,8 +237,8 @@ class ChainModel(Model):
 
     def account(self, rows_read: dict[str, int], *, were_given: bool, replies_thought: int) -> ChainInfo:
         """Return the counts and the addresses of the replies, too."""
-        assert self._store is not None, "the run folder keeps what is asked"
-        replies = list(self._store.responses.values())
+        store = self.asker.store
+        replies = list(store.responses.values())
         served = addresses(replies)
         return replace(
             self.about(were_given=were_given),
@@ -296,8 +249,8 @@ class ChainModel(Model):
             replies_thought=replies_thought,
             served_models=tuple(sorted({reply.model for reply in replies if reply.model})),
             fingerprints=tuple(sorted({reply.fingerprint for reply in replies if reply.fingerprint})),
-            tokens=TokenCount(**self._store.billed._asdict()),
-            n_charged=self._store.n_charged,
+            tokens=TokenCount(**store.billed._asdict()),
+            n_charged=store.n_charged,
         )
 
     def default_budget(self) -> int:

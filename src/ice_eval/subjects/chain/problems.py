@@ -9,13 +9,12 @@ from typing import Any, ClassVar, Never
 
 import regex
 
-from ice_eval.choices import ChainFrom, SubjectName
+from ice_eval.choices import AnswerStep, ChainFrom, SubjectName
 from ice_eval.errors import DataError
 from ice_eval.servers import NO_REPLY, Response
 from ice_eval.subjects.chain.answers import (
     AnswerKind,
     AnswerReading,
-    AnswerStep,
     FinalAnswer,
     OptionAnswer,
     Unreadable,
@@ -265,15 +264,6 @@ class Case:
         if not isinstance(self.answer, FinalAnswer) or len(self.chain.steps) < FEWEST_STEPS:
             return False
         return self.problem.kind.states(self.chain.steps[0].text, self.answer, given=self.problem.question)
-
-    def without(self, *steps: int) -> tuple[int, ...]:
-        """Return all steps but these."""
-        return tuple(step for step in range(len(self.steps)) if step not in steps)
-
-
-def evaluated(cases: Sequence[Case]) -> list[Case]:
-    """Return the cases that are not skipped."""
-    return [case for case in cases if case.skip_reason is None]
 
 
 def case_of(problem: Problem, chain: Chain, answer: AnswerReading, *, policy: AnswerStep = "drop") -> Case:

@@ -23,7 +23,7 @@ import numpy as np
 
 from ice_eval.attributions import Attribution, Lens
 from ice_eval.attributions.steps import RATE, rating_request
-from ice_eval.choices import AnswerStep, Hint, Pose
+from ice_eval.choices import Pose
 from ice_eval.errors import BudgetError, CapabilityError, ConfigError, DataError, ModelError
 from ice_eval.models import Labels, Model, Served
 from ice_eval.operators import POSE_MARK, operators
@@ -33,6 +33,7 @@ from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.rows import ExampleRows, reference_rows
 from ice_eval.rationales import n_sets, set_size
 from ice_eval.records import (
+    NO_IDS,
     PROTECTED,
     Answer,
     Encoded,
@@ -66,7 +67,7 @@ from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
-from ice_eval.settings import SETTINGS, RunConfig
+from ice_eval.settings import SETTINGS, ChainFields, RunConfig
 from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
 from ice_eval.subjects.chain.chat import (
     ASK,
@@ -82,8 +83,7 @@ from ice_eval.subjects.chain.chat import (
 )
 from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
 from ice_eval.subjects.chain.hints import HINTS, HintTest, hint_tests, hinted, write_hints
-from ice_eval.subjects.chain.levels import write_levels
-from ice_eval.subjects.chain.local import encode_chain
+from ice_eval.subjects.chain.local import encode_chain, write_levels
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
 from ice_eval.subjects.chain.problems import (
     CUT_OFF,
@@ -104,7 +104,6 @@ from ice_eval.tasks import AnyTask
 LimitName = Literal["max_tokens", "answer_tokens"]
 _FEW_CUT = 0.05
 """Share of replies that may be cut off without a message."""
-_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
 _FIRST_REPLIES = 10
@@ -197,12 +196,14 @@ class ChainSubject(Subject):
             raise ConfigError("a worked example comes from a task, and none with one is named; choose one with --task.")
         self.task, self.codec = task, StepCodec()
         self.arrangements = tuple(arrangements)
-        self._fields, self._example = dict(fields), task.example if worked_example else None
+        self._fields, self._example = ChainFields(**fields), task.example if worked_example else None
         self._problems = {_problem(each).id: each for each in problems}
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
         self.fills: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        """Operator -> chain -> the text in place of each step, as far as they are known."""
         self.paraphrases: Mapping[str, str] = {}
+        """Step -> the words that the model found for it."""
         self._pool: StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
@@ -219,14 +220,14 @@ class ChainSubject(Subject):
         return [case for case in self._cases.values() if case.skip_reason is None]
 
     @property
-    def model(self) -> "ChainModel":
+    def model(self) -> ChainModel:
         assert self._model is not None, "a run has a model"
         return self._model
 
-    def answered_by(self, model: "Model | Served") -> "ChainModel":
+    def answered_by(self, model: Model | Served) -> ChainModel:
         """Return the model that this subject asks; what it answers is read here."""
         self._model = ChainModel(model, self)
-        if self._fields["levels"] and self._model.inner is None:
+        if self._fields.levels and self._model.inner is None:
             raise CapabilityError(
                 "tokens and steps side by side need a look into the model, which a server does not show; load it here, "
                 "without a server."
@@ -236,10 +237,10 @@ class ChainSubject(Subject):
     # ------------------------------------------------------------------------------------------- before the first row
 
     def identity(self) -> dict[str, Any]:
-        plain = {name: value for name, value in self._fields.items() if SETTINGS[name].role == "rows"}
+        plain = {name: value for name, value in vars(self._fields).items() if SETTINGS[name].role == "rows"}
         hashes = {
             "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
-            "pose": self._poses[0],
+            "pose": self._fields.poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._problems.values()]),
             "extra_body": None if self._model is None else self._model.extra_text,
@@ -259,14 +260,18 @@ class ChainSubject(Subject):
         return {"prompt": CONCLUDE, "label_scoring": "answer", "chains": about, "worked": worked}
 
     def settings(self) -> dict[str, Any]:
-        return {"chain": ChainSettings(arrangements=self.arrangements, example=self._shown, **self._fields)}
+        return {"chain": ChainSettings(arrangements=self.arrangements, example=self._shown, **vars(self._fields))}
 
     def extended_by(self, stored: Manifest) -> Subject:
         assert stored.config.chain is not None and stored.chains is not None, "the run is about chains"
         self.arrangements = tuple(dict.fromkeys([*stored.config.chain.arrangements, *self.arrangements]))
-        self._fields["levels"] = self._fields["levels"] or stored.config.chain.levels
-        for name in ("poses", "hints"):
-            self._fields[name] = tuple(dict.fromkeys([*getattr(stored.config.chain, name), *self._fields[name]]))
+        before, now = stored.config.chain, self._fields
+        self._fields = replace(
+            now,
+            levels=before.levels or now.levels,
+            poses=tuple(dict.fromkeys([*before.poses, *now.poses])),
+            hints=tuple(dict.fromkeys([*before.hints, *now.hints])),
+        )
         self._answered_before = stored.chains.base_url
         self._stored = stored
         return self
@@ -281,7 +286,7 @@ class ChainSubject(Subject):
             "for the accuracy. Correct the data if that matters."
         ]
 
-    def pool(self, engine: Engine, examples: Sequence[Example]) -> "StepPool":
+    def pool(self, engine: Engine, examples: Sequence[Example]) -> StepPool:
         names = {name.partition("@")[0] for name in engine.operators}
         if "replace" in names and len(self._problems) < 2:
             raise ConfigError(
@@ -296,30 +301,32 @@ class ChainSubject(Subject):
         if self._n_further:
             reporter.say(_FURTHER.format(self._n_further))
         asked = {each.id: self._chain_request(each) for each in self._unwritten}
-        missing = self.model.plan(list(asked.values()))
+        missing = self.model.asker.plan(list(asked.values()))
         if missing.n_to_ask:
             self._refuse_costs(missing, "to write the chains")
             self.assumed()
-            every = self.model.plan([*asked.values(), *self._expected(engine), *self._most_rationales(engine)])
-            reporter.say(f"plan, for chains of six steps: {self._plan_of(every, self.model.over_budget(every))}")
+            every = self.model.asker.plan([*asked.values(), *self._expected(engine), *self._most_rationales(engine)])
+            reporter.say(f"plan, for chains of six steps: {self._plan_of(every, self.model.asker.over_budget(every))}")
             reporter.start(missing.n_to_ask, "chains")
         try:
-            replies = self.model.ask(list(asked.values()), reporter.advance)
+            replies = self.model.asker.ask(list(asked.values()), progress=reporter.advance)
         finally:
             if missing.n_to_ask:
                 reporter.stop()
         self._refuse_too_long(replies.values(), "max_tokens")
         written = [
-            written_case(each, replies[asked[each.id].key], policy=self._policy, source=self._fields["chain_from"])
+            written_case(
+                each, replies[asked[each.id].key], policy=self._fields.answer_step, source=self._fields.chain_from
+            )
             for each in self._unwritten
         ]
         self._set_cases([*self._given_cases, *written])
         self._report_cut(Counter(_reason(case.answer) for case in written), "max_tokens", reporter)
         self._write_paraphrases(engine)
         expected = list(self._expected(engine))
-        planned = self.model.plan(expected)
+        planned = self.model.asker.plan(expected)
         if not self._has_rationales(engine.config, planned):
-            planned = self.model.plan([*expected, *self._most_rationales(engine)])
+            planned = self.model.asker.plan([*expected, *self._most_rationales(engine)])
         reporter.say(f"about the chains: at most {planned}")
         before, here = self._answered_before, self.model.base_url
         if before is not None and before != here and planned.n_to_ask:
@@ -333,15 +340,16 @@ class ChainSubject(Subject):
         stored = self._stored
         if planned.n_to_ask or stored is None or stored.status != "complete" or stored.config.chain is None:
             return False
-        is_same_limit = stored.config.chain.answer_tokens == self._fields["answer_tokens"]
+        is_same_limit = stored.config.chain.answer_tokens == self._fields.answer_tokens
         return is_same_limit and set(config.attributions) <= set(stored.config.attributions)
 
     def _refuse_costs(self, planned: RequestPlan, purpose: str) -> None:
         """Raise BudgetError if a plan exceeds a limit, before anything of it is asked."""
-        limit = self.model.over_budget(planned)
+        limit = self.model.asker.over_budget(planned)
         if limit is None or not planned.n_to_ask:
             return
-        needed = f"up to {planned.n_to_ask:,} requests are needed {purpose}, beside {self.model.n_charged:,} so far"
+        n_charged = self.model.asker.store.n_charged
+        needed = f"up to {planned.n_to_ask:,} requests are needed {purpose}, beside {n_charged:,} so far"
         if planned.cost is not None:
             needed += f"; they cost at most about {planned.cost:.2f}, beside {planned.cost_so_far:.2f} spent"
         raise BudgetError(
@@ -352,7 +360,7 @@ class ChainSubject(Subject):
     def _try_first(self, engine: Engine, reporter: Reporter) -> None:
         """Ask a few requests of the run first: a model that reasons anew, or needs more tokens, shows in these."""
         first = list(self._first_rows(engine))
-        replies = self.model.ask([self.request(row) for row in first])
+        replies = self.model.asker.ask([self.request(row) for row in first])
         self._refuse_too_long(replies.values(), "answer_tokens")
         n_thought = sum(map(reasoned_anew, replies.values()))
         if n_thought:
@@ -374,7 +382,7 @@ class ChainSubject(Subject):
 
     def _first_rows(self, engine: Engine) -> Iterator[Ids]:
         """Yield the first rows of each pose, ten in all."""
-        left = dict.fromkeys(self._poses, -(-_FIRST_REPLIES // len(self._poses)))
+        left = dict.fromkeys(self._fields.poses, -(-_FIRST_REPLIES // len(self._fields.poses)))
         for case in self.evaluated:
             for row in rows_of(self._rows_of(engine, case)):
                 pose = self._pose_of(row)
@@ -384,14 +392,14 @@ class ChainSubject(Subject):
             if not any(left.values()):
                 return
 
-    def _read_into(self, found: "_Readings", row: Ids, reply: Response) -> None:
+    def _read_into(self, found: _Readings, row: Ids, reply: Response) -> None:
         """Count how one reply reads."""
         pose, is_anew = self._pose_of(row), self._begins_anew(row, reply)
         found.by_pose.setdefault(pose, Counter())[_reason(self._reading(row, reply))] += 1
         found.thought[pose] += is_anew or reasoned_anew(reply)
         found.begun_anew += is_anew
 
-    def _report_cut_replies(self, found: "_Readings", reporter: Reporter, *, may_end: bool) -> None:
+    def _report_cut_replies(self, found: _Readings, reporter: Reporter, *, may_end: bool) -> None:
         """Report that most replies in a pose were cut off."""
         if found.by_pose:
             worst = max(found.by_pose.values(), key=lambda each: each[CUT_OFF] / each.total())
@@ -403,8 +411,8 @@ class ChainSubject(Subject):
         if replies and all(reply.status == "too_long" for reply in replies):
             raise ModelError(
                 "no chain can be evaluated: every request is longer than the model reads "
-                f"({next(iter(replies)).error}). Choose a model that reads more, or a smaller "
-                f"{SETTINGS[limit].option} than {self._fields[limit]}: some servers leave room for that many tokens."
+                f"({next(iter(replies)).error}). Choose a model that reads more, or a smaller {SETTINGS[limit].option} "
+                f"than {getattr(self._fields, limit)}: some servers leave room for that many tokens."
             )
 
     def _report_cut(
@@ -417,7 +425,7 @@ class ChainSubject(Subject):
         what: str | None = None,
     ) -> None:
         """Report replies that were cut off; raise ModelError if these are most and none was read, unless it may not."""
-        n_cut, n, tokens = readings[CUT_OFF], readings.total(), self._fields[limit]
+        n_cut, n, tokens = readings[CUT_OFF], readings.total(), getattr(self._fields, limit)
         if n_cut <= _FEW_CUT * n:
             return
         what = what or ("chains" if limit == "max_tokens" else "replies to some of the steps")
@@ -428,11 +436,6 @@ class ChainSubject(Subject):
         if may_end and 2 * n_cut > n and not readings[_READ]:
             raise ModelError(f"no chain can be evaluated: {message}")
         reporter.say(message)
-
-    @property
-    def _policy(self) -> AnswerStep:
-        policy: AnswerStep = self._fields["answer_step"]
-        return policy
 
     @property
     def _unwritten(self) -> list[Problem]:
@@ -446,7 +449,7 @@ class ChainSubject(Subject):
     @property
     def _given_cases(self) -> list[Case]:
         given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
-        return [given_case(each, policy=self._policy, source=self._fields["chain_from"]) for each in given]
+        return [given_case(each, policy=self._fields.answer_step, source=self._fields.chain_from) for each in given]
 
     def _set_cases(self, cases: Sequence[Case]) -> None:
         self._cases = {case.id: case for case in cases}
@@ -460,11 +463,11 @@ class ChainSubject(Subject):
         asked = {text: self._paraphrase_request(text) for case in self.evaluated for text in case.texts}
         # Other words are not known yet; with the steps themselves, rows would be those of the whole chain.
         self.fills = {"paraphrase": {case.id: tuple(f"So: {text}" for text in case.texts) for case in self.evaluated}}
-        every = self.model.plan([*self._expected(engine), *self._most_rationales(engine)])
+        every = self.model.asker.plan([*self._expected(engine), *self._most_rationales(engine)])
         self.fills = {}
-        if self.model.plan(list(asked.values())).n_to_ask:
+        if self.model.asker.plan(list(asked.values())).n_to_ask:
             self._refuse_costs(every, "about the steps of the chains, with those for other words")
-        replies = self.model.ask(list(asked.values()))
+        replies = self.model.asker.ask(list(asked.values()))
         found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
 
@@ -476,7 +479,7 @@ class ChainSubject(Subject):
 
     def _paraphrase_request(self, step: str) -> Request:
         longest = 1 << len(step).bit_length()  # few limits: replies are looked up under each
-        return self.question(PARAPHRASE.format(step=step), self._fields["answer_tokens"] + longest)
+        return self.question(PARAPHRASE.format(step=step), self._fields.answer_tokens + longest)
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
@@ -527,7 +530,7 @@ class ChainSubject(Subject):
             yield from map(self.request, rows_of(Inputs.join(inputs)))
             if any(name.startswith("paraphrase") for name in engine.operators):
                 yield from map(self._paraphrase_request, case.texts)
-            if self._hints:
+            if self._fields.hints:
                 yield from self._hint_requests(case, engine.config.seed)
 
     def _most_rationales(self, engine: Engine) -> Iterator[Request]:
@@ -560,7 +563,7 @@ class ChainSubject(Subject):
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
         """Return a chain with its steps as units; without any before it is written."""
         case = self._cases.get(example.id)
-        return Encoded(example.id, _NO_IDS, _NO_IDS, _NO_IDS, (), ()) if case is None else self._encoded(case)
+        return Encoded(example.id, NO_IDS, NO_IDS, NO_IDS, (), ()) if case is None else self._encoded(case)
 
     def _encoded(self, case: Case) -> Encoded:
         problem = self.codec.id_of(case.id, kind="problem")
@@ -595,9 +598,9 @@ class ChainSubject(Subject):
         every, config = np.ones((1, item.n_units), dtype=bool), engine.config
         found = [
             Rows.of(heads(1, example=place, kind=Kind.AGAIN, set=repeat), every, self.repeated(item.full(), repeat))
-            for repeat in range(1, self._fields["repeats"])
+            for repeat in range(1, self._fields.repeats)
         ]
-        for pose in self._poses[1:]:
+        for pose in self._fields.poses[1:]:
             found += self._posed_references(engine, place, item, pose)
         for name in self.arrangements:
             operator = operators.get(name)()
@@ -613,11 +616,6 @@ class ChainSubject(Subject):
                 found.append(Rows(head, kept, np.array([len(order)]), Inputs.one(shown)))
         return found
 
-    @property
-    def _poses(self) -> tuple[Pose, ...]:
-        poses: tuple[Pose, ...] = self._fields["poses"]
-        return poses
-
     def _posed_references(self, engine: Engine, place: int, item: Encoded, pose: Pose) -> Iterator[Rows]:
         """Yield the whole chain, as often as it is asked, and none of it, in another pose.
 
@@ -626,7 +624,7 @@ class ChainSubject(Subject):
         operator = next(index for index, name in enumerate(engine.operators) if name.endswith(f"@{pose}"))
         mark = POSE_MARK + get_args(Pose).index(pose)
         head = {"example": place, "kind": Kind.AGAIN, "operator": operator}
-        for kept, inputs, repeats in ((True, item.full(), self._fields["repeats"]), (False, item.empty(), 1)):
+        for kept, inputs, repeats in ((True, item.full(), self._fields.repeats), (False, item.empty(), 1)):
             for repeat in range(repeats):
                 own = heads(1, **head, set=repeat, size=item.n_units if kept else 0)
                 keep = np.full((1, item.n_units), kept)
@@ -677,17 +675,12 @@ class ChainSubject(Subject):
     # ------------------------------------------------------------------------------------------------------- requests
 
     def _chain_request(self, problem: Problem) -> Request:
-        return self.question(ask_prompt(problem), self._fields["max_tokens"], before=asked_turns)
-
-    @property
-    def _hints(self) -> tuple[Hint, ...]:
-        hints: tuple[Hint, ...] = self._fields["hints"]
-        return hints
+        return self.question(ask_prompt(problem), self._fields.max_tokens, before=asked_turns)
 
     def _hint_requests(self, case: Case, seed: int) -> list[Request]:
         """Return the requests for a chain with each hint, and last for one without any."""
-        shown = [hinted(case, hint, seed=seed) for hint in self._hints]
-        ask = partial(self.question, max_tokens=self._fields["max_tokens"], before=asked_turns)
+        shown = [hinted(case, hint, seed=seed) for hint in self._fields.hints]
+        ask = partial(self.question, max_tokens=self._fields.max_tokens, before=asked_turns)
         control = ask(ask_prompt(case.problem), repeat=1)
         return [*(ask(ask_prompt(case.problem, shown=each)) for each in shown), control]
 
@@ -696,7 +689,7 @@ class ChainSubject(Subject):
         repeat, pose = sum(index for index in row[1:].tolist() if index < POSE_MARK), self._pose_of(row)
         return self.question(
             self.prompt(row),
-            self._fields["answer_tokens"],
+            self._fields.answer_tokens,
             repeat=repeat,
             before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
             begun=begun_answer(self._steps_in(row)) if pose == "prefill" else None,
@@ -711,7 +704,7 @@ class ChainSubject(Subject):
 
     def _pose_of(self, row: Ids) -> Pose:
         marks = [index - POSE_MARK for index in row[1:].tolist() if POSE_MARK <= index < MOST_REPEATS]
-        pose: Pose = get_args(Pose)[marks[0]] if marks else self._poses[0]
+        pose: Pose = get_args(Pose)[marks[0]] if marks else self._fields.poses[0]
         return pose
 
     def question(
@@ -726,13 +719,13 @@ class ChainSubject(Subject):
         """Return a request with a prompt of its own, and perhaps the beginning of the reply."""
         turns = before(self._example) if before is not None and self._example is not None else ()
         if before is None:  # ratings of steps: a model that thinks needs as much for them as for an answer
-            max_tokens = max(max_tokens, self._fields["answer_tokens"])
-        own: Turns = () if begun is None else (("assistant", begun),)
+            max_tokens = max(max_tokens, self._fields.answer_tokens)
+        own = () if begun is None else (Message("assistant", begun),)
         request = Request(
-            messages=tuple(Message(role, text) for role, text in (*turns, ("user", prompt), *own)),
+            messages=(*turns, Message("user", prompt), *own),
             model=self.model.asked_as,
             max_tokens=max_tokens,
-            temperature=self._fields["temperature"],
+            temperature=self._fields.temperature,
             extra={**self.model.extra, **({} if begun is None else self.model.fields_of_begun_turn)},
             repeat=repeat,
         )
@@ -764,16 +757,16 @@ class ChainSubject(Subject):
     # -------------------------------------------------------------------------------------------------- after the rows
 
     def finish(self, folder: RunFolder, config: RunConfig, reporter: Reporter) -> dict[str, Any]:
-        if self._fields["levels"] and self.model.inner is not None:
+        if self._fields.levels and self.model.inner is not None:
             shares = [k for k in config.k if isinstance(k, float)]
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
-        if self._hints:
+        if self._fields.hints:
             self._ask_hints(folder, config.seed, reporter)
         read = _Readings()
         for part in folder.parts():
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
                 self._read_into(read, row, self.model.reply(self.request(row)))
-        self._report_cut_replies(read, reporter, may_end=not self._fields["levels"])
+        self._report_cut_replies(read, reporter, may_end=not self._fields.levels)
         account = self.model.account(
             dict(read.total), were_given=not self._unwritten, replies_thought=read.thought.total()
         )
@@ -782,12 +775,12 @@ class ChainSubject(Subject):
     def _ask_hints(self, folder: RunFolder, seed: int, reporter: Reporter) -> None:
         """Ask every question with each hint and without, and write what came of it."""
         asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
-        replies = self.model.ask([request for own in asked.values() for request in own])
+        replies = self.model.asker.ask([request for own in asked.values() for request in own])
         tests, read = list[HintTest](), Counter[str]()
         for case in self.evaluated:
             *own, control = (replies[request.key] for request in asked[case.id])
             read.update(_reason(reading_of(reply, case.problem.kind)) for reply in own)
-            tests += hint_tests(case, dict(zip(self._hints, own, strict=True)), control, seed=seed)
+            tests += hint_tests(case, dict(zip(self._fields.hints, own, strict=True)), control, seed=seed)
         write_hints(folder.path, tests)
         self._report_cut(read, "max_tokens", reporter, may_end=False, what="chains with a hint")
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ice_eval.errors import CapabilityError, ConfigError, ModelError
 from ice_eval.models import Generated, Labels, LabelScoring, Model, Pending
-from ice_eval.models.served import ServedModel
+from ice_eval.models.served import AskedModel, ServedModel
 from ice_eval.records import SCORED, Encoded, Inputs, LogScores, Unit
 from ice_eval.results import RunFolder
 from ice_eval.results.chains import CHANGED as MISSING
@@ -42,7 +42,7 @@ def _words(text: str) -> str:
     return " ".join(word for word in words if any(map(str.isalnum, word)))
 
 
-class JudgedModel(Model):
+class JudgedModel(AskedModel):
     """A model behind a server that scores claims.
 
     Scores are log-probabilities where the server's echo can be trusted. Elsewhere, or with a judge, each row asks the
@@ -50,12 +50,9 @@ class JudgedModel(Model):
     """
 
     units: ClassVar[tuple[Unit, ...]] = ("sentence", "passage")
-    writes_in_turns: ClassVar[bool] = True
-    device = "server"
-    dtype = "as served"
 
     def __init__(self, served: ServedModel, task: CitationTask, *, judge: Judge | None, max_tokens: int) -> None:
-        self.name, self.codec, self.offers = served.name, served.codec, served.offers
+        self.name, self.codec = served.name, served.codec
         self.answers_again = judge is not None
         """True if rows are questions to answer again; without a judge, known after `text_labels`."""
         self._served, self._task, self._judge, self._max_tokens = served, task, judge, max_tokens
@@ -103,9 +100,6 @@ class JudgedModel(Model):
     @property
     def chats(self) -> bool:
         return not self.answers_again and self._served.chats
-
-    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
-        return self.submit(batch, labels, prefix=prefix).collect()
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
         if not self.answers_again:
@@ -174,9 +168,6 @@ class JudgedModel(Model):
     def default_budget(self) -> int:
         """Return some hundred rows: prompts with passages are long."""
         return 262_144
-
-    def peak_memory(self) -> int | None:
-        return None
 
 
 def scoring_claims(model: Model, task: AnyTask, *, judge: Judge | None, max_tokens: int) -> Model:

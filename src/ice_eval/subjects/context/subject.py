@@ -8,8 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ice_eval.attributions import DataView
 from ice_eval.encoding import encode_text
 from ice_eval.errors import CapabilityError, DataError
@@ -18,7 +16,7 @@ from ice_eval.models import Labels, Model
 from ice_eval.operators import LongUnitPool
 from ice_eval.pipeline import Reporter, Subject
 from ice_eval.pipeline.engine import Engine
-from ice_eval.records import SCORED, Encoded, Example, Ids, LogScores
+from ice_eval.records import NO_IDS, SCORED, Encoded, Example, LogScores
 from ice_eval.results import content_hash
 from ice_eval.results.citations import CITED as CITED
 from ice_eval.results.folder import ANSWERS as ANSWERS
@@ -30,7 +28,6 @@ from ice_eval.subjects.context.readers import with_answer
 from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of, plain_text
 from ice_eval.tasks import numbered_rows
 
-_NO_IDS: Ids = np.zeros(0, dtype=np.int64)
 _MOST_PROBLEMS = 3
 
 
@@ -185,7 +182,7 @@ class ContextSubject(Subject):
             self._too_long[example.id] = "the claim has no token to score"
         else:
             return replace(item, fields={**item.fields, QUESTION: answer.question, CLAIM: claimed})
-        return Encoded(example.id, _NO_IDS, _NO_IDS, _NO_IDS, (), ())
+        return Encoded(example.id, NO_IDS, NO_IDS, NO_IDS, (), ())
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
         if isinstance(engine.model, JudgedModel) and engine.model.answers_again:
