@@ -182,9 +182,8 @@ def _taught(lessons: Sequence[Lesson], n_words: int, groups: stats.Groups, seed:
     own = right([each.rationale for each in lessons], n_words, labels, folds)
     null = np.array([right(bags, n_words, labels, folds) for bags in several])
     above = _base.above_chance(own, null.mean(axis=0), [each.row for each in lessons])
-    accuracies = null.mean(axis=1)
-    one_sided = (stats.upper_pvalue(own.mean(), accuracies), stats.lower_pvalue(own.mean(), accuracies))
-    p_value = min(1.0, 2 * min(one_sided))
+    ranked = stats.compare(float(own.mean()), null.mean(axis=1))
+    p_value = min(1.0, 2 * min(ranked.p_value, ranked.p_lower))
     low, high = above["above_chance_ci"] or (0.0, 0.0)
     verdict: str | None = stats.NOT_DISTINGUISHABLE if n_students == STUDENTS else None
     if p_value <= _LEVEL and (low > 0 or high < 0):
