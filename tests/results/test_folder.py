@@ -333,7 +333,7 @@ def test_a_part_file_with_other_columns_is_damaged(hand_made_run, book, kind):
 def test_a_folder_without_parts_has_no_statistics(hand_made_run, book):
     one = book(n_units=6).reference().null([(0, 1), (2, 3)], [0.5, 0.6]).rationale((4, 5), 0.7)
     folder = hand_made_run([one])
-    folder.clear_parts()
+    folder.discard(0)
     with pytest.raises(ConfigError, match="holds no scored example; run the same command again"):
         rescore(folder)
 

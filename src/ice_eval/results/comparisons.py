@@ -420,14 +420,14 @@ class ScoredExamples:
         effect = stats.null_means(own, n) - stats.null_means(measure, n)
         missing = np.full(len(n), np.nan)
         if not self.reading.drawing.intersection(operators):
-            halves = _halves(used.own_order, order, n, rates, exact, np.arange(order.shape[1]) % 2)
+            halves = _halves(used.own_order, order, rates, exact, np.arange(order.shape[1]) % 2)
             noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), missing)
         else:
             found = stats.fill_noise(used.own_order, order, used.fills, n)
             # One fill says nothing about the others.
             halves = missing, missing
             if used.fills.any():
-                halves = _halves(used.own_order, order, n, rates, np.zeros_like(exact), used.fills % 2)
+                halves = _halves(used.own_order, order, rates, np.zeros_like(exact), used.fills % 2)
             noise = {
                 "n_fills": found.n_fills.astype(np.float64),
                 "fill_variance": found.error,
@@ -493,7 +493,7 @@ def _of_a_random_set(measure: Matrix, n: Ids) -> Values:
 
 
 def _halves(
-    observed: Matrix, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_], half: Ids
+    observed: Matrix, null: Matrix, rates: stats.Comparisons, exact: NDArray[np.bool_], half: Ids
 ) -> tuple[Values, Values]:
     """Return win rates against two halves of the null, by the half of each set: every other set or every other fill.
 
