@@ -13,7 +13,7 @@ import numpy as np
 from ice_eval import stats
 from ice_eval.encoding import Codec, blacklist_of, label_words
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
+from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, draws_fills
 from ice_eval.rationales import set_size
 from ice_eval.records import Encoded, Ids, Kind
 from ice_eval.results import Configuration, ExampleOutcome, LedgerRow, RunFolder
@@ -313,7 +313,7 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
     """
     run = FinishedRun(folder=folder)
     folder.require_complete()
-    filling = [name for name in run.config.operators if operators.get(name).needs_fills]
+    filling = [name for name in run.config.operators if draws_fills(name)]
     if not filling:
         raise ConfigError(f"{folder.path} holds no infill rows; run it with --operators infill first.")
     readers = [_FillReader(each.reference, frozenset(each.surviving), audit.pool) for each in audit.judged]

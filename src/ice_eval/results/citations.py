@@ -127,7 +127,7 @@ class _Kept:
 
     def carried(self) -> Iterator[_Carried]:
         """Yield the claims to which passages add something."""
-        examples, m = self.scored.examples, self.scored.reading.m
+        examples, m = self.scored.examples, self.scored.config.m
         for place in np.flatnonzero(self.found.n > 0).tolist():
             share = self.of_rationale(place)
             if share is not None:

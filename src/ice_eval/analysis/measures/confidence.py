@@ -22,9 +22,9 @@ from ice_eval.analysis._base import (
 )
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.nulls import SIZE
+from ice_eval.operators import draws_fills
 from ice_eval.records import NOT_SET, Kind, PerUnit
 from ice_eval.results import InputRow, Manifest, RunFolder, RunSettings
-from ice_eval.results.comparisons import Reading
 from ice_eval.results.folder import FinishedRun
 from ice_eval.results.summary import scored_examples
 from ice_eval.results.view import is_open
@@ -251,11 +251,10 @@ def _behaviours(folder: RunFolder) -> dict[_Content, _Behaviour]:
     config, order = run.config, np.argsort(run.manifest.labels)
     rows = dict(itertools.islice(run.inputs.items(), _MOST))
     # Operators that draw fills show each model other texts; matched sets depend on its explanations.
-    drawing = Reading.of(config).drawing
     for scored in scored_examples(folder, config, kinds=(Kind.FULL, Kind.RANDOM)):
         ledger, full, sets = scored.ledger, dict[int, Values](), defaultdict[int, dict[_Key, Values]](dict)
         places = [place for place, name in enumerate(scored.examples.ids) if name in rows]
-        operators = {code: name for code, name in enumerate(ledger.names.operators) if name not in drawing}
+        operators = {code: name for code, name in enumerate(ledger.names.operators) if not draws_fills(name)}
         by_size = ledger.names.nulls.index(SIZE) if SIZE in ledger.names.nulls else NOT_SET
         probabilities, ends = np.exp(ledger.scores[:, order]), np.cumsum(ledger.n_kept)
         for number in np.flatnonzero(np.isin(ledger.head["example"], places)).tolist():

@@ -126,7 +126,7 @@ def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key,
 
 def _drops(scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None) -> Values:
     """Return the drop of the target's probability when a rationale is kept alone, or removed; NaN without one."""
-    sizes = scored.examples.sizes(attribution, k, magnitude=attribution in scored.reading.by_magnitude)
+    sizes = scored.sizes(attribution, k)
     left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
     return np.where(sizes > 0, scored.reference_probability(Kind.FULL) - left, np.nan)
 
@@ -139,7 +139,7 @@ def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, ope
         return np.nan
     if not (np.isfinite(vector).all() and np.isfinite(drops).all()) or np.ptp(vector) == 0 or np.ptp(drops) == 0:
         return np.nan
-    magnitude = attribution in scored.reading.by_magnitude
+    magnitude = attribution in scored.config.by_magnitude
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
 
 

@@ -80,7 +80,7 @@ def changes(scored: ScoredExamples, cell: Configuration) -> Iterator[tuple[str, 
     """
     found, labels, head = scored.compared(cell, [cell.operator]), scored.row_labels, scored.ledger.head
     predicted, names = scored.predicted(), scored.ledger.names
-    sizes = scored.examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in scored.reading.by_magnitude)
+    sizes = scored.sizes(cell.attribution, cell.k)
     is_own = (head["kind"] == Kind.RATIONALE) & (head["size"] == sizes[head["example"]])
     for column in ("attribution", "operator", "direction"):
         is_own &= head[column] == names.of(column).index(getattr(cell, column))
@@ -316,7 +316,7 @@ def _fits(scored: ScoredExamples, operator: str) -> Iterator[tuple[str, Masks, A
     chosen = np.flatnonzero(used)
     chosen = chosen[np.argsort(head["example"][chosen], kind="stable")]
     target = scored.examples.target[head["example"][chosen]]
-    values = log_odds(ledger.scores[chosen], target, versus=scored.reading.versus)
+    values = log_odds(ledger.scores[chosen], target, versus=scored.config.versus_label)
     starts = np.searchsorted(head["example"][chosen], np.arange(len(scored.examples) + 1))
     for place, name in enumerate(scored.examples.ids):
         of_example = slice(starts[place], starts[place + 1])
