@@ -22,7 +22,7 @@ from ice_eval.attributions import Attribution, Lens, Observer, PerRow, method_of
 from ice_eval.encoding import encode_text, following_ids
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import Labels, Model
-from ice_eval.operators.delete import Delete
+from ice_eval.operators.remove import Delete
 from ice_eval.records import PROTECTED, Encoded, Fills, Inputs, KeepMasks, PerUnit, Span
 from ice_eval.scoring import Scorer
 from ice_eval.subjects.chain.chat import ask_prompt
