@@ -8,13 +8,14 @@ import statistics
 import numpy as np
 import pytest
 from tests.made_records import settings
+from tests.rows import ledger_of
 
 from ice_eval.nulls import SIZE
 from ice_eval.records import NOT_SET, Kind
 from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.json_files import as_json
-from ice_eval.results.ledger import Ledger, Names, clipped_nsr, log_odds
+from ice_eval.results.ledger import Names, clipped_nsr, log_odds
 from ice_eval.results.outcomes import FLAGS, outcome_table
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
@@ -398,7 +399,7 @@ def test_rows_go_to_the_example_they_belong_to(book, adaptive):
     mixed = [row for rows in itertools.zip_longest(*(one.ledger_rows() for one in books)) for row in rows if row]
     together = ScoredExamples(
         Examples.of([one.input for one in books]),
-        Ledger.of_records(mixed, names),
+        ledger_of(mixed, names),
         settings(m=4, adaptive=adaptive),
     )
     cell, _ = books[0].outcomes()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.made_records import manifest
+from tests.rows import ledger_of as ledger_with
 from tests.small_runs import run, texts
 
 from ice_eval.errors import ConfigError, DamagedPartError
@@ -45,7 +46,7 @@ def ledger_of(rows):
         tuple(dict.fromkeys(value for row in rows if (value := getattr(row.key, name)) is not None))
         for name in ("example_id", "attribution", "null", "operator")
     ]
-    return Ledger.of_records(rows, Names(*known)) if rows else Ledger.empty(NO_NAMES)
+    return ledger_with(rows, Names(*known)) if rows else Ledger.empty(NO_NAMES)
 
 
 def records(folder, part, **asked):
