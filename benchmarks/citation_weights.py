@@ -19,7 +19,7 @@ from scipy.stats import spearmanr
 
 from ice_eval.attributions.perturbation import ContextCite
 from ice_eval.models import load_model
-from ice_eval.operators.delete import Delete
+from ice_eval.operators.remove import Delete
 from ice_eval.records import SCORED
 from ice_eval.scoring import Scorer
 from ice_eval.settings import run_config

@@ -84,7 +84,7 @@ EVERY_KIND = """
     from ice_eval.nulls import null
     from ice_eval.nulls.strata import Position
     from ice_eval.operators import operator
-    from ice_eval.operators.delete import Delete
+    from ice_eval.operators.remove import Delete
     from ice_eval.tasks import task
     from ice_eval.tasks.suite import demo
 
@@ -140,7 +140,7 @@ def test_the_page_on_plug_ins_has_a_line_for_every_kind():
 def test_a_plug_in_that_clashes_ends_a_command_with_one_line_that_says_what_to_do(package, tmp_path):
     clash = """
         from ice_eval.operators import operator
-        from ice_eval.operators.mask import Mask
+        from ice_eval.operators.remove import Mask
 
         @operator("delete")
         class Delete(Mask):
@@ -151,5 +151,5 @@ def test_a_plug_in_that_clashes_ends_a_command_with_one_line_that_says_what_to_d
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "ice: the operator plug-in 'delete' (clash) of the package clash 1.0 cannot be loaded: two operators are named "
-        "'delete' (in ice_eval.operators.delete and clash); rename one of them. Mend or uninstall the package.\n"
+        "'delete' (in ice_eval.operators.remove and clash); rename one of them. Mend or uninstall the package.\n"
     )

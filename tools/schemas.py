@@ -15,13 +15,17 @@ from pydantic import TypeAdapter
 import ice_eval.results
 from ice_eval.records import Kind
 from ice_eval.results.examples import INPUTS, InputRow
-from ice_eval.results.json_files import SCHEMAS
 from ice_eval.results.ledger import LEDGER, LedgerRow, RowKey
 from ice_eval.results.outcomes import OUTCOMES
 from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary, SummaryLine
 
 FOLDER = Path(ice_eval.results.__file__).parent / "schemas"
 PAGE = Path(__file__).parents[1] / "docs" / "results-format.md"
+SCHEMAS: dict[str, tuple[type[Record], str]] = {
+    "manifest": (Manifest, "manifest.json of a run folder"),
+    "summary": (Summary, "summary.json of a run folder"),
+}
+"""Name of a published JSON Schema -> its record and title."""
 Record.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True}  # type: ignore[attr-defined]
 
 

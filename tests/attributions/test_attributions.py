@@ -12,7 +12,7 @@ from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.models import Generated
 from ice_eval.models.toy import Toy
 from ice_eval.operators import Blacklist
-from ice_eval.operators.delete import Delete
+from ice_eval.operators.remove import Delete
 from ice_eval.records import Span
 
 ON_TEXTS = [name for name, each in attributions.items() if "token" in each.units]

@@ -27,6 +27,7 @@ from tests.fuzz.laws import (
 )
 from tests.fuzz.odd_texts import texts
 from tests.helpers import word_pieces
+from tests.rows import ledger_of
 from tests.small_tokenizers import SlowPieces, SlowWords, byte_level, joining, sentence_piece
 
 from ice_eval.encoding import encode
@@ -35,7 +36,7 @@ from ice_eval.models.function import WordCodec
 from ice_eval.models.toy import ToyCodec
 from ice_eval.operators import operators
 from ice_eval.results import RunFolder
-from ice_eval.results.ledger import NO_NAMES, Ledger, Names
+from ice_eval.results.ledger import NO_NAMES, Names
 
 ON_TEXTS = [name for name, each in operators.items() if "token" in each.units]
 SMALL = {
@@ -114,7 +115,7 @@ def fuzz(codec, path, *, n_texts, fixed, covers=True, exact: bool | None = True)
     for name in ("inputs", "ledger"):
         (path / name).mkdir(parents=True)
     ids = tuple(dict.fromkeys(row.key.example_id for row in ledger))
-    written.write_part(0, [], Ledger.of_records(ledger, Names(ids, (), (), tuple(known))), {})
+    written.write_part(0, [], ledger_of(ledger, Names(ids, (), (), tuple(known))), {})
     assert written.ledger(0, NO_NAMES, inputs=True).records() == ledger
     return counts
 

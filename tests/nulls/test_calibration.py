@@ -9,7 +9,7 @@ from scipy import stats
 from tests.nulls.examples import COUNTS, item_of
 
 from ice_eval.nulls import matched_sets, nulls
-from ice_eval.nulls.sub_word import words_of
+from ice_eval.nulls.strata import words_of
 from ice_eval.seeding import rng_for
 
 ITEM = item_of("it isn't a well-made film,", "it's so warm and witty")

@@ -5,13 +5,14 @@ import math
 
 import pytest
 from tests.made_records import manifest, settings
+from tests.rows import ledger_of
 
 from ice_eval.nulls import SIZE
 from ice_eval.records import Kind, Span
 from ice_eval.results import Configuration, InputRow, LedgerRow, RowKey, RunFolder
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples
-from ice_eval.results.ledger import Ledger, Names
+from ice_eval.results.ledger import Names
 from ice_eval.results.outcomes import outcome_lines, outcome_table
 
 
@@ -78,15 +79,13 @@ class Book:
             for row in self.rows
         ]
 
-    def outcomes(self, *operators, name="mine", direction="sufficiency", size=2, **reading):
+    def outcomes(self, *operators, name="mine", direction="sufficiency", size=2, **changes):
         """The configuration that is asked about, and the columns of this one example under it."""
         operators = operators or ("delete",)
         operator = operators[0] if len(operators) == 1 else "all"
         asked = Configuration(name, operator, direction, size / self.n_units)
-        ledger = Ledger.of_records(self.ledger_rows(), names_of([self], attributions=[name], operators=operators))
-        scored = ScoredExamples(
-            Examples.of([self.input]), ledger, Reading(m=self.m, drawing=frozenset({"infill"}), **reading)
-        )
+        ledger = ledger_of(self.ledger_rows(), names_of([self], attributions=[name], operators=operators))
+        scored = ScoredExamples(Examples.of([self.input]), ledger, settings(m=self.m, **changes))
         return asked, scored.outcomes(asked, operators)
 
     def outcome(self, *operators, **asked):
@@ -129,7 +128,7 @@ def hand_made_run(tmp_path):
             for part, start in enumerate(range(0, len(books), 16)):
                 batch = books[start : start + 16]
                 rows = [row for one in batch for row in one.ledger_rows()]
-                ledger = Ledger.of_records(rows, names_of(batch))
+                ledger = ledger_of(rows, names_of(batch))
                 folder.write_part(part, [one.input for one in batch], ledger, {"rows": 0})
         return folder
 

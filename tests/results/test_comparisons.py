@@ -7,13 +7,15 @@ import statistics
 
 import numpy as np
 import pytest
+from tests.made_records import settings
+from tests.rows import ledger_of
 
 from ice_eval.nulls import SIZE
 from ice_eval.records import NOT_SET, Kind
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.json_files import as_json
-from ice_eval.results.ledger import Ledger, Names, clipped_nsr, log_odds
+from ice_eval.results.ledger import Names, clipped_nsr, log_odds
 from ice_eval.results.outcomes import FLAGS, outcome_table
 
 SETS = [(0, 1), (0, 2), (0, 3), (0, 4), (1, 2), (1, 3)]
@@ -385,8 +387,8 @@ def test_a_line_holds_the_fields_of_the_contract(book):
     assert (read["effect_size"], read["nsr"], read["rationale"], read["flags"]) == (None, None, [2, 3], ["weak_signal"])
 
 
-@pytest.mark.parametrize("sequential", [False, True])
-def test_rows_go_to_the_example_they_belong_to(book, sequential):
+@pytest.mark.parametrize("adaptive", [None, "examples"])
+def test_rows_go_to_the_example_they_belong_to(book, adaptive):
     books = [
         book("e1").reference().null(SETS[:4], [0.2, 0.3, 0.4, 0.5]).rationale((2, 3), 0.6),
         book("e2", n_units=5, other=(0.0,) * 5).reference().null(SETS[:3], [0.2, 0.3, 0.4]).rationale((2, 3), 0.1),
@@ -397,8 +399,8 @@ def test_rows_go_to_the_example_they_belong_to(book, sequential):
     mixed = [row for rows in itertools.zip_longest(*(one.ledger_rows() for one in books)) for row in rows if row]
     together = ScoredExamples(
         Examples.of([one.input for one in books]),
-        Ledger.of_records(mixed, names),
-        Reading(m=4, sequential=sequential),
+        ledger_of(mixed, names),
+        settings(m=4, adaptive=adaptive),
     )
     cell, _ = books[0].outcomes()
     found = together.outcomes(cell._replace(k=0.4), ["delete"])
@@ -406,7 +408,7 @@ def test_rows_go_to_the_example_they_belong_to(book, sequential):
     assert found.errors == {2: "a score is not finite"}
     families = dict(zip(["e1", "e2", "e4"], found.families.rates(), strict=True))
     for place, one in enumerate(books):
-        _, alone = one.outcomes(size=0.4 * one.n_units, sequential=sequential)
+        _, alone = one.outcomes(size=0.4 * one.n_units, adaptive=adaptive)
         for name in ("win_rate", "p_value", "p_lower", "effect", "effect_size", "nsr", "m", "exact", "first_half"):
             assert found.column(name)[place] == pytest.approx(alone.column(name)[0], nan_ok=True), name
         if one is not books[2]:

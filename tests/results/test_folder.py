@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.made_records import manifest
+from tests.rows import ledger_of as ledger_with
 from tests.small_runs import run, texts
 
 from ice_eval.errors import ConfigError, DamagedPartError
@@ -45,7 +46,7 @@ def ledger_of(rows):
         tuple(dict.fromkeys(value for row in rows if (value := getattr(row.key, name)) is not None))
         for name in ("example_id", "attribution", "null", "operator")
     ]
-    return Ledger.of_records(rows, Names(*known)) if rows else Ledger.empty(NO_NAMES)
+    return ledger_with(rows, Names(*known)) if rows else Ledger.empty(NO_NAMES)
 
 
 def records(folder, part, **asked):
@@ -333,7 +334,7 @@ def test_a_part_file_with_other_columns_is_damaged(hand_made_run, book, kind):
 def test_a_folder_without_parts_has_no_statistics(hand_made_run, book):
     one = book(n_units=6).reference().null([(0, 1), (2, 3)], [0.5, 0.6]).rationale((4, 5), 0.7)
     folder = hand_made_run([one])
-    folder.clear_parts()
+    folder.discard(0)
     with pytest.raises(ConfigError, match="holds no scored example; run the same command again"):
         rescore(folder)
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import ledger_of
 
 from ice_eval.records import DIRECTIONS, NOT_SET, ROW, Inputs, Kind, heads
 from ice_eval.results.ledger import LEDGER, NO_NAMES, Ledger, LedgerRow, Names, RowKey, columns_to_read
@@ -56,7 +57,7 @@ def assert_same(found, expected):
 
 @given(st.booleans().flatmap(lambda pairs: rows_of(pairs=pairs)))
 def test_a_ledger_survives_its_table(rows):
-    ledger = Ledger.of_records(rows, NAMES)
+    ledger = ledger_of(rows, NAMES)
     table = ledger.table()
     assert table.schema.equals(LEDGER)
     table.validate(full=True)
@@ -68,7 +69,7 @@ def test_a_ledger_survives_its_table(rows):
 
 @given(st.booleans().flatmap(lambda pairs: rows_of(pairs=pairs)), st.data())
 def test_a_ledger_survives_being_cut_and_joined(rows, data):
-    ledger = Ledger.of_records(rows, NAMES)
+    ledger = ledger_of(rows, NAMES)
     cut = data.draw(st.integers(0, len(rows)))
     parts = [ledger.take(np.arange(cut)), ledger.take(np.arange(cut, len(rows)))]
     assert [row for part in parts for row in part.records()] == rows
@@ -82,7 +83,7 @@ def test_a_ledger_survives_being_cut_and_joined(rows, data):
 def test_a_table_in_pieces_is_read_as_one(first, second):
     labels = min(len(row.scores) for row in (*first, *second))
     rows = [row._replace(scores=row.scores[:labels]) for row in (*first, *second)]
-    whole = Ledger.of_records(rows, NAMES).table()
+    whole = ledger_of(rows, NAMES).table()
     cut = len(first)
     assert Ledger.read(pa.concat_tables([whole[:cut], whole[cut:]]), NAMES).records() == rows
     assert Ledger.read(whole[cut:], NAMES).records() == rows[cut:]
@@ -90,7 +91,7 @@ def test_a_table_in_pieces_is_read_as_one(first, second):
 
 def test_every_kind_of_row_survives():
     rows = [LedgerRow(RowKey("e0", kind), (place,), (float(place),)) for place, kind in enumerate(Kind)]
-    found = Ledger.read(Ledger.of_records(rows, NAMES).table(), NO_NAMES)
+    found = Ledger.read(ledger_of(rows, NAMES).table(), NO_NAMES)
     assert [row.key.kind for row in found.records()] == list(Kind)
     assert found.records() == rows
 
@@ -103,13 +104,13 @@ def test_kinds_have_the_names_of_the_contract():
 
 def test_a_reader_that_knows_no_names_takes_those_of_the_table():
     rows = [LedgerRow(RowKey("e0", Kind.PROBE, "infill", attribution="β"), (), (0.0,))]
-    found = Ledger.read(Ledger.of_records(rows, NAMES).table(), NO_NAMES)
+    found = Ledger.read(ledger_of(rows, NAMES).table(), NO_NAMES)
     assert found.names == NAMES and found.records() == rows
 
 
 def test_names_that_only_the_table_knows_come_after_the_others():
     rows = [LedgerRow(RowKey(name, Kind.FULL, operator), (), (0.0,)) for name in ("a", "b") for operator in ("x", None)]
-    table = Ledger.of_records(rows, Names(("b", "a"), (), (), ("x",))).table()
+    table = ledger_of(rows, Names(("b", "a"), (), (), ("x",))).table()
     found = Ledger.read(table, Names(("a",), ("mine",), ("size",), ("delete",)))
     assert found.names == Names(("a", "b"), ("mine",), ("size",), ("delete", "x"))
     assert found.head["example"].tolist() == [0, 0, 1, 1]
@@ -119,12 +120,12 @@ def test_names_that_only_the_table_knows_come_after_the_others():
 
 def test_pairs_are_written_only_where_there_are_some():
     key, scores = RowKey("e0", Kind.FULL), (-1.0, -2.0)
-    plain = Ledger.of_records([LedgerRow(key, (0,), scores, (5, 6), (0, 0))], NAMES)
+    plain = ledger_of([LedgerRow(key, (0,), scores, (5, 6), (0, 0))], NAMES)
     assert plain.table().column("segment_ids").null_count == 1
     pair = Ledger(NAMES, plain.head, plain.scores, inputs=Inputs.one(np.array([5, 6]), np.array([0, 1])))
     assert Ledger.of(NAMES, pair.rows(), pair.scores).records()[0].segment_ids == (0, 1)
     rows = [LedgerRow(key, (0,), scores, (5, 6), (0, 1)), LedgerRow(key, (0,), scores, (5, 6), (0, 0))]
-    table = Ledger.of_records(rows, NAMES).table()
+    table = ledger_of(rows, NAMES).table()
     assert table.column("segment_ids").to_pylist() == [[0, 1], [0, 0]]
     assert Ledger.read(table, NAMES).records() == rows
 
@@ -132,7 +133,7 @@ def test_pairs_are_written_only_where_there_are_some():
 def test_texts_stay_with_their_rows():
     key = RowKey("e0", Kind.FULL)
     rows = [LedgerRow(key, (), (0.0,), text=text) for text in (None, "", None, "two\nlines")]
-    ledger = Ledger.of_records(rows, NAMES)
+    ledger = ledger_of(rows, NAMES)
     assert dict(ledger.texts) == {1: "", 3: "two\nlines"}
     assert dict(Ledger.read(ledger.table(), NAMES).texts) == {1: "", 3: "two\nlines"}
     assert dict(ledger.take(np.array([3, 0])).texts) == {0: "two\nlines"}
@@ -140,7 +141,7 @@ def test_texts_stay_with_their_rows():
 
 def test_columns_that_are_not_read_are_empty():
     rows = [LedgerRow(RowKey("e0", Kind.FULL), (0, 1), (-1.0, -2.0), (5, 6), (0, 1), "text")]
-    table = Ledger.of_records(rows, NAMES).table()
+    table = ledger_of(rows, NAMES).table()
     [bare] = Ledger.read(table.select(columns_to_read(kept=False, inputs=False)), NAMES).records()
     assert bare == rows[0]._replace(kept=(), input_ids=(), segment_ids=(), text=None)
     [kept] = Ledger.read(table.select(columns_to_read(kept=True, inputs=False)), NAMES).records()
@@ -149,12 +150,12 @@ def test_columns_that_are_not_read_are_empty():
 
 @pytest.mark.parametrize("names", [NO_NAMES, NAMES], ids=["no names", "names"])
 def test_a_ledger_without_rows_survives(names):
-    for ledger in (Ledger.empty(names), Ledger.of_records([], names)):
+    for ledger in (Ledger.empty(names), ledger_of([], names)):
         assert len(ledger) == 0 and ledger.records() == []
         found = Ledger.read(ledger.table(), names)
         assert len(found) == 0 and found.records() == [] and found.names == names
     rows = [LedgerRow(RowKey("e0", Kind.FULL), (0,), (-1.0, -2.0), (5,), (0,))]
-    full = Ledger.of_records(rows, NAMES)
+    full = ledger_of(rows, NAMES)
     assert Ledger.join([Ledger.empty(NAMES), full, Ledger.empty(NAMES)], NAMES).records() == rows
 
 
@@ -162,7 +163,7 @@ def test_a_ledger_without_rows_survives(names):
 def test_numbers_beyond_their_columns_are_refused(field):
     row = LedgerRow(RowKey("e0", Kind.FULL), (0,), (0.0,), (1,), (0,))
     with pytest.raises((pa.ArrowInvalid, OverflowError)):
-        Ledger.of_records([row._replace(**{field: (2**63 if field == "input_ids" else 2**31,)})], NAMES).table()
+        ledger_of([row._replace(**{field: (2**63 if field == "input_ids" else 2**31,)})], NAMES).table()
 
 
 def test_columns_that_are_not_given_do_not_apply():

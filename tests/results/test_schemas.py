@@ -8,13 +8,13 @@ import jsonschema
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tools.schemas import PAGE, page, schema_text
+from tools.schemas import PAGE, SCHEMAS, page, schema_text
 
 import ice_eval as ice
 from ice_eval.errors import ConfigError
 from ice_eval.results import ExampleOutcome, Manifest, Summary, rescore
 from ice_eval.results.folder import OUTCOME_FILE
-from ice_eval.results.json_files import SCHEMAS, as_json, read_record, write_record
+from ice_eval.results.json_files import as_json, read_record, write_record
 from ice_eval.results.outcomes import OUTCOMES
 from ice_eval.results.summary import outcomes_by_configuration
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stats.streams import sequential
 
 from ice_eval.stats import (
     Families,
@@ -14,7 +15,6 @@ from ice_eval.stats import (
     compare,
     compare_all,
     compare_all_sequentially,
-    compare_sequentially,
     effect_size,
     effect_sizes,
     mean_test,
@@ -220,11 +220,11 @@ def test_many_sequential_comparisons_are_those_of_each_example(examples, h, more
     found = compare_all_sequentially(np.array([float(observed) for observed, _ in examples]), stream, n, h=h)
     for place, (observed, row) in enumerate(examples):
         draws = np.array(row, dtype=float)
-        alone = compare_sequentially(observed, draws, whole=True, h=h)
+        alone = sequential(observed, draws, h=h)
         assert [getattr(found.rates, name)[place] for name in RATES] == [getattr(alone, name) for name in RATES]
         assert (found.n_upper[place], found.n_lower[place]) == (alone.n_upper, alone.n_lower)
-        assert (found.n_used[place], found.n_rated[place]) == (alone.n_used, alone.null.size)
-        assert found.stopped[place] == (compare_sequentially(observed, draws, whole=False, h=h) is not None)
+        assert (found.n_used[place], found.n_rated[place]) == (alone.n_used, alone.n_rated)
+        assert found.stopped[place] == alone.stopped
 
 
 @given(st.integers(-3, 3), st.lists(st.integers(-3, 3), min_size=1, max_size=60), st.integers(2, 6))
@@ -253,15 +253,15 @@ def random_families(rng, n_examples, *, sizes=None):
 
 
 @settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.booleans(), st.sampled_from([None, 1, 7]))
-def test_tests_of_several_configurations_are_those_of_each(seed, n_examples, grouped, batch):
+@given(st.integers(0, 2**32 - 1), st.integers(2, 12), st.booleans())
+def test_tests_of_several_configurations_are_those_of_each(seed, n_examples, grouped):
     rng = np.random.default_rng(seed)
     same = rng.integers(2, 9, n_examples)
     # The first, second and last have families of the same sizes, and so the same draws.
     several = [random_families(rng, n_examples, sizes=sizes) for sizes in (same, same, None, None, same)]
     groups = rng.integers(0, 4, n_examples).tolist() if grouped else None
     make = partial(np.random.default_rng, 5)
-    found = mean_tests(several, rng=make, n_draws=199, batch=batch, groups=groups)
+    found = mean_tests(several, rng=make, n_draws=199, groups=groups)
     assert found == [mean_test(each, rng=make(), n_draws=199, groups=groups) for each in several]
 
 

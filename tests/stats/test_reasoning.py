@@ -6,7 +6,6 @@ from ice_eval.errors import DataError
 from ice_eval.stats import (
     Interval,
     ReasoningVerdict,
-    adjusted_capacity,
     capacity,
     mean_interval,
     noise_beyond_repeats,
@@ -25,6 +24,12 @@ def rates(rng, n, *, necessity=0.6, sufficiency=0.3, floor=0.1):
         return rng.binomial(5, chance) / 5
 
     return drawn(necessity, 1), drawn(sufficiency, -1), drawn(floor, 1)
+
+
+def adjusted_capacity(necessity, sufficiency, floor, chance=0.0):
+    """The adjusted capacity of a single problem, or of means."""
+    columns = (np.array([rate]) for rate in (necessity, sufficiency, floor))
+    return capacity(*columns, chance=chance, rng=np.random.default_rng(0), n_resamples=1).adjusted
 
 
 def test_capacity_needs_steps_that_are_necessary_and_not_sufficient():
@@ -53,10 +58,9 @@ def test_rates_outside_of_zero_and_one_are_refused(bad):
         step_reasoning_capacity(bad, 0.5)
     with pytest.raises(DataError, match=r"lies in \[0, 1\]"):
         reasoning_word(bad)
-    with pytest.raises(DataError, match=r"noise floor lies in \[0, 1\]"):
-        adjusted_capacity(0.5, 0.5, bad)
-    with pytest.raises(DataError, match=r"and so does chance; got 0.5 and"):
-        adjusted_capacity(0.5, 0.5, 0.5, bad)
+    for rates_of_one in ((0.5, 0.5, bad), (0.5, 0.5, 0.5, bad)):
+        with pytest.raises(DataError, match=r"rates lie in \[0, 1\]|need finite values"):
+            adjusted_capacity(*rates_of_one)
 
 
 def test_what_changes_without_any_removal_counts_for_nothing():

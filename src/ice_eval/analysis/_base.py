@@ -1,8 +1,7 @@
 """What analyses share: the form of their results, and values of single examples of a run folder."""
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._registry import Registry
-from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.results.examples import groups_among
 from ice_eval.results.view import is_open
 from ice_eval.stats import Groups
 from ice_eval.table import CellKind, Column, estimate
@@ -117,27 +116,6 @@ ALIKE = 1e-9
 """Largest difference of equal drops of a probability."""
 
 
-def explained(folder: RunFolder) -> Iterator[InputRow]:
-    """Yield the examples that were not skipped; raise `ConfigError` for an unfinished run."""
-    folder.require_complete()
-    for part in folder.parts():
-        yield from (row for row in folder.inputs(part) if row.skip_reason is None)
-
-
-def rationales_of(folder: RunFolder) -> dict[tuple[str, Share | None], dict[str, Units]]:
-    """Return the rationales of all examples by attribution and k (None: size of their own)."""
-    found: dict[tuple[str, Share | None], dict[str, Units]] = defaultdict(dict)
-    for line in folder.examples():
-        if line.error is None:
-            found[line.attribution, line.k][line.example_id] = line.rationale
-    return found
-
-
-def confidences_of(folder: RunFolder) -> dict[str, float]:
-    """Return the probability of the target label on the full text of every evaluated example."""
-    return {line.example_id: line.score_full for line in folder.examples() if line.error is None}
-
-
 def ranked(attribution: str, row: InputRow, config: RunSettings) -> PerUnit:
     """Return an attribution's vector as its rationale was chosen: by magnitude, where the run did so."""
     vector = np.asarray(row.attributions[attribution], dtype=np.float64)
@@ -151,15 +129,9 @@ def vectors_of(attribution: str, rows: Sequence[InputRow], config: RunSettings) 
     return [(row, vector) for row, vector in found if np.isfinite(vector).all()]
 
 
-def group_label(row: InputRow) -> Hashable:
-    """Return a label that is equal for examples that share a passage, and unique for one without a group."""
-    return row.group, row.example_id if row.group is None else ""
-
-
 def groups_of(rows: Sequence[InputRow]) -> Groups:
-    """Return the label of every example; None if all are different."""
-    labels = [group_label(row) for row in rows]
-    return labels if len(set(labels)) < len(labels) else None
+    """Return the group of each example; None if no two share a group."""
+    return groups_among([row.example_id for row in rows], [row.group for row in rows])
 
 
 def mean_of(

@@ -8,7 +8,7 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
-from ice_eval.analysis._base import Found, Missing, Part, filled, groups_of
+from ice_eval.analysis._base import Found, Missing, Part, filled
 from ice_eval.analysis.chains import raw_scores, reasoning_patterns
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
 from ice_eval.analysis.variance import variance
@@ -417,7 +417,7 @@ def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
     if not shared:
         return False
     rates = (np.array([each[name] for name in shared]) for each in (first, second))
-    found = stats.paired_difference(*rates, groups=groups_of([run.inputs[name] for name in shared]))
+    found = stats.paired_difference(*rates, groups=run.groups_of(shared))
     return found.interval is not None and found.interval.high < 0  # the other one's win rate minus its own
 
 

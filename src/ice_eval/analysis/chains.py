@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ice_eval.analysis._base import Found, Missing, Part, filled
-from ice_eval.analysis.grid import POSITIVE_RAW, GridResults, GridRun, eraser_agreement, is_control
+from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.operators import is_removal
-from ice_eval.results.chains import SHORT
+from ice_eval.results.chains import POSITIVE_RAW, SHORT, raw_agreement
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import CapacityLine, ChainSummary, RawLine, Stratum
 from ice_eval.stats import PATTERNS, REFERENCE_SHARE, WEAKLY_FAITHFUL
@@ -145,15 +145,13 @@ def raw_scores(grid: GridResults) -> Found | Missing:
 
 def agreement(lines: Sequence[RawLine]) -> dict[str, Any]:
     """Return how often raw scores and win rates agree; configurations without a raw score do not count."""
-    known = [line for line in lines if line.raw is not None]
-    found = eraser_agreement([line.raw for line in known], [line.win_rate for line in known])
-    both = sum(bool(line.raw_positive) and line.win_rate_positive for line in known)
+    found = raw_agreement(lines)
     return {
-        "n": len(known),
-        "both": both,
-        "neither": len(known) - found.disagreements - both,
-        "raw_only": found.eraser_only,
-        "win_rate_only": found.disagreements - found.eraser_only,
-        "without": len(lines) - len(known),
-        "disagree": found.disagreements / len(known) if known else None,
+        "n": found.n,
+        "both": found.both,
+        "neither": found.agree - found.both,
+        "raw_only": found.raw_only,
+        "win_rate_only": found.win_rate_only,
+        "without": len(lines) - found.n,
+        "disagree": (found.n - found.agree) / found.n if found.n else None,
     }

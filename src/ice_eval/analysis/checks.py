@@ -1,7 +1,7 @@
 """Checks of a model: as it reads a task, explanations by another tool, and a deployed one beside its adapted copy."""
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -11,13 +11,14 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
 from ice_eval import stats
-from ice_eval.analysis._base import Values, group_label
+from ice_eval.analysis._base import Values
 from ice_eval.attributions import Explained, Fit, fit_of
 from ice_eval.encoding import encode, rendered, shared_prefix
 from ice_eval.models import LabelScoring, Model, Scoring
 from ice_eval.rationales import Share
 from ice_eval.records import Encoded, Example, Inputs, Kind, Scope, Unit
 from ice_eval.results import RunFolder
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.summary import below_chance
 from ice_eval.scoring import Scorer, depends_on_batch
@@ -209,8 +210,8 @@ def answered(deployed: RunFolder, adapted: RunFolder) -> list[Answered]:
     # A lower loss alone proves little: a copy that is less sure of every answer has one, and the order of its scores,
     # hence every win rate, is the same. So losses are compared at each model's best temperature.
     before, after = _scored(deployed), _scored(adapted)
-    groups = {row.example_id: group_label(row) for part in deployed.parts() for row in deployed.inputs(part)}
-    return [_compared(*kind, before[kind], after[kind], groups) for kind in before]
+    run = FinishedRun(folder=deployed)
+    return [_compared(*kind, before[kind], after[kind], run) for kind in before]
 
 
 def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored]:
@@ -228,7 +229,7 @@ def _scored(folder: RunFolder) -> Mapping[tuple[str | None, str | None], _Scored
 
 
 def _compared(
-    operator: str | None, direction: str | None, before: _Scored, after: _Scored, groups: Mapping[str, Hashable]
+    operator: str | None, direction: str | None, before: _Scored, after: _Scored, run: FinishedRun
 ) -> Answered:
     values: dict[str, Any] = {"operator": operator, "direction": direction, "rows": len(before.right)}
     by_example = []
@@ -240,7 +241,7 @@ def _compared(
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
     change = second - first
-    interval = stats.unbounded_interval(change, groups=[groups[example] for example in shared])
+    interval = stats.unbounded_interval(change, groups=run.groups_of(shared))
     return Answered(**values, difference=float(change.mean()), difference_ci=interval)
 
 

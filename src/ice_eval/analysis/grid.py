@@ -9,12 +9,13 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from ice_eval.analysis._base import confidences_of, explained
 from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Kind
-from ice_eval.results import Configuration, InputRow, RunFolder, Summary, SummaryLine
+from ice_eval.results import Summary, SummaryLine
+from ice_eval.results.chains import POSITIVE_RAW
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.json_files import as_json
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.outcomes import ALL
@@ -27,8 +28,6 @@ L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine)
 
 POSITIVE_EVIDENCE = WEAKLY_FAITHFUL
 """Smallest win rate that the paper calls evidence for an explanation."""
-POSITIVE_RAW = 0.5
-"""Smallest ERASER score (comprehensiveness or sufficiency) that counts as a good explanation."""
 LONG_TEXT = 100
 """Smallest median number of tokens of a long text."""
 CONTROLS = frozenset({"random", "first-k", "last-k", "longest-words", "rarest-tokens", "lexicon", "human"})
@@ -223,11 +222,10 @@ class TextFacts(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridRun:
+class GridRun(FinishedRun):
     """A finished run, under the names of the grid."""
 
     name: str
-    folder: RunFolder
     model: str
     task: str
     prompt: str = ""
@@ -247,22 +245,9 @@ class GridRun:
         return {name: getattr(self.texts, name, None) for name in TextFacts._fields}
 
     @cached_property
-    def win_rates(self) -> dict[Configuration, dict[str, float]]:
-        found: dict[Configuration, dict[str, float]] = {}
-        for line in self.folder.examples():
-            if line.error is None:
-                found.setdefault(line.configuration, {})[line.example_id] = line.win_rate
-        return found
-
-    @cached_property
-    def inputs(self) -> dict[str, InputRow]:
-        return {row.example_id: row for row in explained(self.folder)}
-
-    @cached_property
     def confidence(self) -> float | None:
         """Mean probability of the explained label on whole texts."""
-        found = confidences_of(self.folder)
-        return float(np.mean(list(found.values()))) if found else None
+        return float(np.mean(list(self.confidences.values()))) if self.confidences else None
 
     @cached_property
     def texts(self) -> TextFacts | None:

@@ -3,7 +3,7 @@
 import importlib.resources
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, Literal, NamedTuple
@@ -11,13 +11,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ice_eval import stats
-from ice_eval.analysis._base import group_label
 from ice_eval.encoding import Codec, blacklist_of, label_words
 from ice_eval.errors import ConfigError, DataError
-from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, operators
+from ice_eval.operators import Blacklist, PooledUnits, TokenCounts, draws_fills
 from ice_eval.rationales import set_size
 from ice_eval.records import Encoded, Ids, Kind
 from ice_eval.results import Configuration, ExampleOutcome, LedgerRow, RunFolder
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.seeding import rng_for
 from ice_eval.tasks import Task
@@ -311,19 +311,17 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
     Raises:
         ConfigError: The run has no operator that writes fills, is not finished, or has other inputs than `items`.
     """
+    run = FinishedRun(folder=folder)
     folder.require_complete()
-    filling = [name for name in folder.manifest().config.operators if operators.get(name).needs_fills]
+    filling = [name for name in run.config.operators if draws_fills(name)]
     if not filling:
         raise ConfigError(f"{folder.path} holds no infill rows; run it with --operators infill first.")
     readers = [_FillReader(each.reference, frozenset(each.surviving), audit.pool) for each in audit.judged]
-    groups: dict[str, Hashable] = {}
     for part in folder.parts():
-        inputs = {row.example_id: row for row in folder.inputs(part)}
-        groups |= {name: group_label(row) for name, row in inputs.items()}
         rows = folder.ledger(part, NO_NAMES, inputs=True, kinds=(Kind.FULL, Kind.RATIONALE, Kind.RANDOM)).records()
         for row in (row for row in rows if row.key.kind == Kind.FULL):
             name, item = row.key.example_id, items.get(row.key.example_id)
-            if item is None or tuple(item.ids.tolist()) != row.input_ids or item.spans != inputs[name].spans:
+            if item is None or tuple(item.ids.tolist()) != row.input_ids or item.spans != run.all_inputs[name].spans:
                 raise ConfigError(
                     f"example '{name}' of {folder.path} is another one here: the model's tokenizer, the data or the "
                     "prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
@@ -332,10 +330,10 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
             for reader in readers if row.key.operator in filling else ():
                 reader.read(row, items[row.key.example_id])
     outcomes: dict[Configuration, list[ExampleOutcome]] = defaultdict(list)
-    for line in folder.examples():
-        if line.error is None and line.operator in filling:
+    for line in run.outcomes():
+        if line.operator in filling:
             outcomes[line.configuration].append(line)
-    effects = [_effect(cell, lines, reader, groups) for reader in readers for cell, lines in outcomes.items()]
+    effects = [_effect(cell, lines, reader, run) for reader in readers for cell, lines in outcomes.items()]
     p_adjusted = stats.adjusted_known([each.p_value for each in effects])
     return FillAudit(
         tuple(reader.counts() for reader in readers),
@@ -383,16 +381,16 @@ class _FillReader:
 
 
 def _effect(
-    cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, groups: Mapping[str, Hashable]
+    cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, run: FinishedRun
 ) -> ContaminationEffect:
     place = (cell.attribution, cell.operator, cell.direction)
     contaminated = reader.contaminated
     told = np.array([contaminated[line.example_id, *place, len(line.rationale)] for line in lines])
-    rates, labels = np.array([line.win_rate for line in lines]), [groups[line.example_id] for line in lines]
+    rates, names = np.array([line.win_rate for line in lines]), [line.example_id for line in lines]
     bad, clean = rates[told], rates[~told]
     difference: dict[str, Any] = {}
     if bad.size and clean.size:
-        of_clean, of_bad = (list(compress(labels, side)) for side in (~told, told))
+        of_clean, of_bad = (run.groups_of(list(compress(names, side))) for side in (~told, told))
         found = stats.unpaired_difference(clean, bad, first_groups=of_clean, second_groups=of_bad)
         difference = {"difference": found.difference, "difference_ci": found.interval, "p_value": found.p_value}
     return ContaminationEffect(

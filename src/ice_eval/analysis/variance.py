@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from ice_eval.analysis._base import Found, Missing, Part, Values, filled, group_label
+from ice_eval.analysis._base import Found, Missing, Part, Values, filled
 from ice_eval.analysis.grid import GridResults, is_control
 from ice_eval.rationales import Share
 from ice_eval.results.outcomes import ALL
@@ -168,7 +168,8 @@ def _rates(grid: GridResults) -> dict[tuple[str, str, Share | None], _Rates]:
                 continue
             place = found.setdefault((own.null, own.direction, own.k), {})
             for example, rate in rates.items():
-                text = group_label(run.inputs[example])
+                group = run.inputs[example].group
+                text = group, example if group is None else ""
                 key = (own.attribution, own.operator, run.model, run.task, run.prompt, text)
                 place.setdefault(key, []).append(rate)
     return {place: {key: float(np.mean(each)) for key, each in own.items()} for place, own in found.items()}

@@ -1,6 +1,6 @@
 """Operators: replacements for the units that are not kept. One file per operator or family."""
 
-from ice_eval.operators._base import POSE_MARK, Operator, is_removal, operator, operators, pose_of
+from ice_eval.operators._base import POSE_MARK, Operator, draws_fills, is_removal, operator, operators, pose_of
 from ice_eval.operators.infill import (
     POOL_EXAMPLES,
     Blacklist,
@@ -14,5 +14,5 @@ from ice_eval.operators.infill import (
 
 __all__ = [
     "POOL_EXAMPLES", "POSE_MARK", "Blacklist", "DrawnFills", "FillPool", "LongUnitPool", "Operator",
-    "PooledUnits", "TokenCounts", "is_removal", "label_indicative", "operator", "operators", "pose_of",
+    "PooledUnits", "TokenCounts", "draws_fills", "is_removal", "label_indicative", "operator", "operators", "pose_of",
 ]  # fmt: skip

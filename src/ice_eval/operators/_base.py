@@ -84,6 +84,11 @@ def pose_of(operator: str | None) -> str:
     return (operator or "").partition("@")[2]
 
 
+def draws_fills(name: str) -> bool:
+    """Return True for operators that write fills; False where the package of an operator is not installed."""
+    return name in operators and operators.get(name).needs_fills
+
+
 def is_removal(name: str) -> bool:
     """Return True for operators that take units away: not for other words, nor for the same act in another pose."""
     return not pose_of(name) and not (name in operators and operators.get(name).keeps_meaning)

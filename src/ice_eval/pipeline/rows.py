@@ -43,7 +43,7 @@ from ice_eval.records import (
     Rows,
     heads,
 )
-from ice_eval.results.comparisons import FIRST_SETS, Reading, ScoredExamples
+from ice_eval.results.comparisons import FIRST_SETS, ScoredExamples
 from ice_eval.results.examples import Examples, InputRow
 from ice_eval.results.ledger import Ledger
 from ice_eval.results.summary import configurations
@@ -384,11 +384,11 @@ def undecided(
     engine = wanted[0].engine
     config = engine.settings(model=engine.model.name)
     names, examples = scored.names, Examples.of(inputs)
-    tests = ScoredExamples(examples, scored, Reading.of(config))
+    tests = ScoredExamples(examples, scored, config)
     growing: dict[int, set[Stream]] = {}
     for cell, operators in configurations(config):
         decided = tests.decided(cell, operators)
-        sizes = examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in engine.by_magnitude)
+        sizes = tests.sizes(cell.attribution, cell.k)
         own, null = names.attributions.index(cell.attribution), names.nulls.index(cell.null)
         direction, codes = DIRECTIONS.index(cell.direction), [names.operators.index(name) for name in operators]
         for rows in wanted:

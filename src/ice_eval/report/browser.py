@@ -26,7 +26,7 @@ from ice_eval.report.example import (
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, ExampleOutcome, InputRow, LedgerRow, RunFolder, RunSettings
 from ice_eval.results.agreements import disagreements
-from ice_eval.results.comparisons import Reading, ScoredExamples, ScoreMatrices
+from ice_eval.results.comparisons import ScoredExamples, ScoreMatrices
 from ice_eval.results.ledger import Ledger
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import COMPARED, CONTROL, configurations, names_of
@@ -134,7 +134,7 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
             continue
         examples = folder.columns(part)
         ledger = folder.ledger(part, names_of(config, examples.ids), kinds=None if of_chains else COMPARED)
-        scored = ScoredExamples(examples, ledger, Reading.of(config))
+        scored = ScoredExamples(examples, ledger, config)
         cells = [each for each in configurations(config) if each[0].operator != ALL]
         compared = {cell: scored.compared(cell, operators) for cell, operators in cells}
         for index in itertools.compress(range(len(inputs)), chosen):

@@ -10,7 +10,6 @@ from scipy.stats import binomtest
 
 from ice_eval import stats
 from ice_eval.analysis import InfillAudit, audit_infill, eraser_agreement
-from ice_eval.analysis._base import explained, groups_of
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
@@ -337,7 +336,7 @@ def _prompt(run: GridRun, own: Mapping[str, Line]) -> Iterator[Value]:
         attention, gradient = (run.win_rates[own[method].line.configuration] for method in METHODS)
         shared = [each for each in attention if each in gradient]
         both = (np.array([rates[each] for each in shared]) for rates in (gradient, attention))
-        groups = groups_of([run.inputs[each] for each in shared])
+        groups = run.groups_of(shared)
         interval = stats.paired_difference(*both, groups=groups).interval if shared else None
         found["difference"] = _rate(own["attention"]) - _rate(own["gradient"]), interval
         if known["attention"] is not None and known["gradient"] is not None:
@@ -737,7 +736,7 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
     widest = max(agreements, key=lambda each: abs(each.line.gap or 0.0))
     first, second = (rates_of[widest.run.name, operator] for operator in widest.line.operators)
     shared = [each for each in first if each in second]
-    groups = groups_of([widest.run.inputs[each] for each in shared])
+    groups = widest.run.groups_of(shared)
     # The widest of many gaps is wide by chance, too: its interval holds for all of them together.
     level = 1 - _ALPHA / len(agreements)
     gap = stats.paired_difference(
@@ -903,7 +902,7 @@ def _languages(sources: Sources) -> Iterator[Finding]:
 def _interval(each: Line, level: float) -> Interval:
     """Return the interval of a mean win rate at another level than that of the summary."""
     rates = each.run.win_rates[each.line.configuration]
-    groups = groups_of([each.run.inputs[example] for example in rates])
+    groups = each.run.groups_of([*rates])
     return stats.mean_interval(np.array([*rates.values()]), groups=groups, level=level)
 
 
@@ -955,7 +954,7 @@ def _raw(sources: Sources) -> Iterator[Finding]:
 def overlaps(sources: Sources) -> Iterator[tuple[GridRun, ExampleOutcome, float]]:
     """Yield the e-SNLI examples under deletion with the overlap of rationale and human rationale."""
     for run in (run for run in sources.grid("english").runs if run.task == "esnli"):
-        marks = {row.example_id: marks_of(row) for row in explained(run.folder)}
+        marks = {name: marks_of(row) for name, row in run.inputs.items()}
         for line in run.folder.examples():
             usual = (line.operator, line.direction, line.k, line.null, line.error)
             known = marks.get(line.example_id)

@@ -67,8 +67,8 @@ _CUTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Shares of the chain at which early answers are reported."""
 _FEW_THOUGHT = 0.05
 """Share of replies in a pose that may reason anew before it has no verdict: they need not rest on given steps."""
-_RAW_THRESHOLD = 0.5
-"""Raw scores from here on count as evidence for an explanation, as win rates do from `stats.WEAKLY_FAITHFUL` on."""
+POSITIVE_RAW = 0.5
+"""Raw scores of ERASER from here on are evidence for an explanation, as win rates from `stats.WEAKLY_FAITHFUL` on."""
 _NONE_READ = "no reply that the score needs could be read"
 
 Flags = NDArray[np.float64]  # (rows,): 1 changed, 0 same, NaN unreadable
@@ -95,16 +95,16 @@ def with_chains(
     content = ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
-        noise_floor=_counted([chain.floor() for chain in chains], config),
-        no_steps=_counted([chain.empty() for chain in chains], config),
+        noise_floor=_counted([chain.floor() for chain in chains]),
+        no_steps=_counted([chain.empty() for chain in chains]),
         capacity=_beside_poses(capacity, config.chain.poses[0]),
         operator_dependence=(*_dependence(chains, config), *_capacity_gaps(capacity, config)),
-        shuffle=_counted(shuffled, config) if "shuffle" in arranged else None,
-        truncate=_truncated(chains, config) if "truncate" in arranged else None,
+        shuffle=_counted(shuffled) if "shuffle" in arranged else None,
+        truncate=_truncated(chains) if "truncate" in arranged else None,
         levels=tuple(level_lines(folder, seed=config.seed)) if config.chain.levels else None,
         hints=tuple(hint_lines(folder.path)) if config.chain.hints else None,
         raw=raw,
-        raw_agreement=_agreement(raw),
+        raw_agreement=raw_agreement(raw),
         replies_thought=n_thought,
         n_replies=n_replies,
         paraphrased={} if about is None else about.paraphrased,
@@ -144,7 +144,7 @@ def _rate(flags: Flags) -> _ReplyRate:
     return _ReplyRate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
 
 
-def _mean_rate(rates: Sequence[_ReplyRate], seed: int) -> MeanRate:
+def _mean_rate(rates: Sequence[_ReplyRate]) -> MeanRate:
     """Return the mean over chains with a readable reply, its interval, and the bounds that unreadable ones leave."""
     points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
     interval = stats.mean_interval(points) if points.size else None
@@ -154,8 +154,8 @@ def _mean_rate(rates: Sequence[_ReplyRate], seed: int) -> MeanRate:
     return MeanRate(rate=float(points.mean()) if points.size else None, rate_ci=interval, rate_bounds=bounds)
 
 
-def _counted(rates: Sequence[_ReplyRate], config: RunSettings) -> CountedRate:
-    return CountedRate(**vars(_mean_rate(rates, config.seed)), n=len(rates))
+def _counted(rates: Sequence[_ReplyRate]) -> CountedRate:
+    return CountedRate(**vars(_mean_rate(rates)), n=len(rates))
 
 
 class _ChainRows:
@@ -262,13 +262,12 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
 
     An operator that says the same in other words takes no step away, so it shows no capacity and no necessary step.
     """
-    seed, p = config.seed, config.m
     for operator, k, stratum in itertools.product(config.operators, _shares(config), _STRATA):
         chosen = [each for each in chains if _STRATA[stratum](each.n_steps) and operator not in each.unchanged]
         rates = [
             _CapacityRates(
-                each.necessity(operator, k, p),
-                each.sufficiency(operator, k, p),
+                each.necessity(operator, k, config.m),
+                each.sufficiency(operator, k, config.m),
                 each.floor(pose_of(operator)),
                 each.empty(pose_of(operator)),
                 each.chance,
@@ -278,10 +277,10 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         asked = [rate for each in rates for rate in (each.necessity, each.sufficiency)]
         n_rows = sum(rate.n_rows for rate in asked)
         shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chosen]
-        removed = _mean_rate([each.necessity for each in rates], seed)
-        kept = _mean_rate([each.sufficiency for each in rates], seed)
-        floor = _mean_rate([each.floor for each in rates], seed)
-        empty = _mean_rate([each.empty for each in rates], seed)
+        removed = _mean_rate([each.necessity for each in rates])
+        kept = _mean_rate([each.sufficiency for each in rates])
+        floor = _mean_rate([each.floor for each in rates])
+        empty = _mean_rate([each.empty for each in rates])
         line = CapacityLine(
             operator=operator,
             k=k,
@@ -302,11 +301,11 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
         )
         if not operators.get(operator).keeps_meaning:
-            line = _with_capacity(_with_necessary_steps(line, rates, config), rates, seed)
+            line = _with_capacity(_with_necessary_steps(line, rates), rates, config.seed)
         yield line
 
 
-def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], config: RunSettings) -> CapacityLine:
+def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates]) -> CapacityLine:
     """Add the share of chains in which a removal changes the answer, and what noise alone would give.
 
     Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
@@ -319,7 +318,7 @@ def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates], c
     by_noise = [1 - (1 - noise) ** rate.n_rows for rate in steady]
     return replace(
         line,
-        necessary_step=_counted([rate.any for rate in steady], config),
+        necessary_step=_counted([rate.any for rate in steady]),
         necessary_step_noise=float(np.mean(by_noise)),
     )
 
@@ -434,13 +433,13 @@ def _pairs(config: RunSettings) -> list[tuple[str, str]]:
     return [*itertools.combinations(filter(is_removal, config.operators), 2), *poses]
 
 
-def _truncated(chains: Sequence[_ChainRows], config: RunSettings) -> Truncation:
+def _truncated(chains: Sequence[_ChainRows]) -> Truncation:
     """Return how often a part of the chain gives its answer, and the share of steps from which on it is settled."""
     flags = [chain.kept_when_cut() for chain in chains]
     kept = tuple(
         CutRate(
             share=share,
-            **vars(_mean_rate([_rate(each[[int(share * (len(each) - 1) + 1e-9)]]) for each in flags], config.seed)),
+            **vars(_mean_rate([_rate(each[[int(share * (len(each) - 1) + 1e-9)]]) for each in flags])),
         )
         for share in _CUTS
     )
@@ -486,8 +485,8 @@ def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Ite
             raw=raw,
             raw_reason=_NONE_READ if raw is None else None,
             win_rate=win_rate,
-            raw_positive=None if raw is None else raw >= _RAW_THRESHOLD,
-            win_rate_positive=win_rate >= stats.WEAKLY_FAITHFUL,
+            raw_positive=None if raw is None else stats.reaches(raw, POSITIVE_RAW),
+            win_rate_positive=stats.reaches(win_rate, stats.WEAKLY_FAITHFUL),
         )
 
 
@@ -500,19 +499,16 @@ def _raw_scores(cell: Configuration, outcomes: Outcomes) -> NDArray[np.float64]:
     return kept if cell.direction == "sufficiency" else full - kept
 
 
-def _agreement(lines: Sequence[RawLine]) -> RawAgreement:
-    """Count how often raw scores and win rates agree, and which is the more generous where they do not.
-
-    Configurations without a raw score do not count.
-    """
+def raw_agreement(lines: Sequence[RawLine]) -> RawAgreement:
+    """Count how often raw scores and win rates agree; configurations without a raw score do not count."""
     lines = [line for line in lines if line.raw is not None]
     return RawAgreement(
         n=len(lines),
-        agree=sum(line.raw_positive == line.win_rate_positive for line in lines),
+        agree=sum(line.agree is True for line in lines),
         both=sum(bool(line.raw_positive) and line.win_rate_positive for line in lines),
         raw_only=sum(bool(line.raw_positive) and not line.win_rate_positive for line in lines),
         win_rate_only=sum(line.win_rate_positive and not line.raw_positive for line in lines),
-        raw_threshold=_RAW_THRESHOLD,
+        raw_threshold=POSITIVE_RAW,
         win_rate_threshold=stats.WEAKLY_FAITHFUL,
     )
 

@@ -17,6 +17,7 @@ from ice_eval import stats
 from ice_eval.operators import operators
 from ice_eval.records import SCORED, Kind
 from ice_eval.results.comparisons import ScoredExamples, ScoreMatrices
+from ice_eval.results.examples import groups_among
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import WEAK_SIGNAL, Names
 from ice_eval.results.outcomes import Outcomes
@@ -126,7 +127,7 @@ class _Kept:
 
     def carried(self) -> Iterator[_Carried]:
         """Yield the claims to which passages add something."""
-        examples, m = self.scored.examples, self.scored.reading.m
+        examples, m = self.scored.examples, self.scored.config.m
         for place in np.flatnonzero(self.found.n > 0).tolist():
             share = self.of_rationale(place)
             if share is not None:
@@ -145,8 +146,12 @@ class _Kept:
         return (), None
 
 
+def _groups_of(claims: Sequence["_Carried | ClaimLine"]) -> stats.Groups:
+    return groups_among([claim.example_id for claim in claims], [claim.group for claim in claims])
+
+
 def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine:
-    groups = _groups([each.group for each in found])
+    groups = _groups_of(found)
 
     def mean(values: Sequence[float]) -> tuple[float | None, stats.Interval | None]:
         if not values:
@@ -164,10 +169,6 @@ def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine
         carried_random=null,
         carried_random_ci=null_ci,
     )
-
-
-def _groups(names: Sequence[str | None]) -> stats.Groups:
-    return list(names) if len(set(names)) < len(names) else None
 
 
 def _without_cited(scored: ScoredExamples, config: RunSettings, cell: Configuration) -> ScoreMatrices | None:
@@ -247,7 +248,7 @@ def _word(line: ClaimLine, limit: float) -> tuple[ClaimWord, str]:
 def _word_lines(claims: Sequence[ClaimLine]) -> Iterator[WordLine]:
     """Yield the share of each word, with an interval in which claims of one answer count together."""
     used = [claim for claim in claims if claim.word is not None]
-    groups = _groups([claim.group for claim in used])
+    groups = _groups_of(used)
     for word in WORDS if used else ():
         flags = np.array([claim.word == word for claim in used], dtype=np.float64)
         share, interval = float(flags.mean()), stats.mean_interval(flags, groups=groups)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.operators import operators as operator_registry
-from ice_eval.protocols import PROTOCOLS, Protocol
+from ice_eval.operators import draws_fills
+from ice_eval.protocols import PROTOCOLS
+from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
@@ -22,38 +23,6 @@ from ice_eval.stats import Matrix
 
 FIRST_SETS = 2 * stats.STOP_AFTER
 """Fewest sets that a sequential test reads: without ties, fewer cannot decide both tails."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """Settings that define how rows are compared."""
-
-    m: int
-    """Largest number of sets in a null."""
-    protocol: Protocol = PROTOCOLS["default"]
-    calibrated: bool = False
-    """True if the score of the empty input is subtracted from every other."""
-    sequential: bool = False
-    """True if every example has as many sets as its test needed."""
-    by_magnitude: tuple[str, ...] = ()
-    """Attributions that rank units by magnitude."""
-    versus: int | None = None
-    """Label that scores set the explained one against; None: all others."""
-    drawing: frozenset[str] = frozenset()
-    """Operators that draw fills."""
-
-    @classmethod
-    def of(cls, config: RunSettings) -> "Reading":
-        known = [name for name in config.operators if name in operator_registry]
-        return cls(
-            m=config.m,
-            protocol=PROTOCOLS[config.protocol],
-            calibrated=config.calibration == "contextual",
-            sequential=config.adaptive == "examples",
-            by_magnitude=config.by_magnitude,
-            versus=config.versus_label,
-            drawing=frozenset(name for name in known if operator_registry.get(name).needs_fills),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +101,15 @@ class _UnderOperator(NamedTuple):
 
 
 class ScoredExamples:
-    """Examples with their scored rows."""
+    """Examples with their scored rows, compared as the settings of their run say."""
 
-    def __init__(self, examples: Examples, ledger: Ledger, reading: Reading) -> None:
-        self.examples, self.ledger, self.reading = examples, ledger, reading
+    def __init__(self, examples: Examples, ledger: Ledger, config: RunSettings) -> None:
+        self.examples, self.ledger, self.config = examples, ledger, config
+        self._protocol = PROTOCOLS[config.protocol]
+        # The score of the empty input is subtracted from every other (contextual calibration; Zhao et al., 2021).
+        self._calibrated = config.calibration == "contextual"
+        # Every example has as many sets as its test needed.
+        self._sequential = config.adaptive == "examples"
         head = ledger.head
         keys = ("draw", "set", "size", "example", "direction", "operator", "attribution", "null", "kind")
         order = np.lexsort([head[name] for name in keys])
@@ -150,16 +124,20 @@ class ScoredExamples:
             group = _Group(order[start:stop], own[firsts], firsts, np.diff(np.append(firsts, len(own))))
             self._groups[tuple(parts[:, start].tolist())] = group
 
+    def sizes(self, attribution: str, k: Share | None) -> Ids:
+        """Return the number of units in each rationale, (examples,); 0 if there is none."""
+        return self.examples.sizes(attribution, k, magnitude=attribution in self.config.by_magnitude)
+
     @cached_property
     def _log_odds(self) -> Values:
         """(rows,): log-odds of the target, calibrated if the run is."""
         if not len(self.ledger):
             return np.full(1, np.nan)  # target of any index into an empty ledger
         scores, example = self.ledger.scores, self.ledger.head["example"]
-        if self.reading.calibrated:  # contextual calibration (Zhao et al., 2021)
+        if self._calibrated:
             prior = self._references(Kind.EMPTY)
             scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
-        return log_odds(scores, self.examples.target[example], versus=self.reading.versus)
+        return log_odds(scores, self.examples.target[example], versus=self.config.versus_label)
 
     @property
     def _is_open(self) -> bool:
@@ -182,7 +160,7 @@ class ScoredExamples:
     def row_labels(self) -> Ids:
         """(rows,): label that the model predicts for each row."""
         scores = self.ledger.scores
-        if self.reading.calibrated:
+        if self._calibrated:
             prior = self._references(Kind.EMPTY)[self.ledger.head["example"]]
             scores = scores - self.ledger.scores[np.maximum(prior, 0)]
         predicted: Ids = np.argmax(scores, axis=1)
@@ -241,8 +219,8 @@ class ScoredExamples:
         Raises:
             ConfigError: A rationale has no row.
         """
-        examples, reading, own = self.examples, self.reading, cell.attribution
-        sizes = examples.sizes(own, cell.k, magnitude=own in reading.by_magnitude)
+        examples, own = self.examples, cell.attribution
+        sizes = self.sizes(own, cell.k)
         found = []
         for operator in operators:
             find = partial(self._find, sizes=sizes, operator=operator, direction=cell.direction)
@@ -262,7 +240,7 @@ class ScoredExamples:
         # The null of a rationale leaves out that rationale, where it is one of the sets that all attributions share.
         place = np.where(first.is_shared, self.ledger.head["set"][rows] if len(self.ledger) else NOT_SET, NOT_SET)
         left_out = np.where(place == NOT_SET, n, np.minimum(place, n))
-        n = np.minimum(np.where(sizes > 0, n - (left_out < n), 0), reading.m)
+        n = np.minimum(np.where(sizes > 0, n - (left_out < n), 0), self.config.m)
         columns = np.arange(int(n.max(initial=0)))
         sets = columns + (columns >= left_out[:, None])
         inside = columns < n[:, None]
@@ -305,7 +283,7 @@ class ScoredExamples:
         one_row = single and by_operator[0][0].shape[1] == 1
         of_rationale = by_operator[0][0][:, 0] if one_row else self._as_log_odds(probability)
         of_sets = order if single else self._as_log_odds(measure)
-        if self.reading.protocol.by_clipped_nsr:
+        if self._protocol.by_clipped_nsr:
             empties = [self.reference_probability(Kind.EMPTY, name) for name in operators]
             own_order, order = (
                 np.mean([clipped_nsr(each, full, s) for each, s in zip(side, empties, strict=True)], axis=0)
@@ -325,7 +303,7 @@ class ScoredExamples:
 
     def _sound(self, found: ScoreMatrices, cell: Configuration, sizes: Ids) -> ScoreMatrices:
         """Record the examples without numbers, with the reason."""
-        n = self._looked_at(found, found.n) if self.reading.sequential else found.n
+        n = self._looked_at(found, found.n) if self._sequential else found.n
         inside = np.arange(found.order.shape[1]) < n[:, None]
         finite = np.where(inside, np.isfinite(found.order) & np.isfinite(found.own_order), True).all(axis=1)
         finite &= np.isfinite(found.full) & np.isfinite(found.empty) & np.isfinite(found.probability)
@@ -379,16 +357,16 @@ class ScoredExamples:
         if not sound.all():
             used = replace(found, **{name: value[sound] for name, value in vars(found).items() if name != "errors"})
         n_used = used.n
-        if self.reading.sequential:
+        if self._sequential:
             # In a finished run, an undecided stream has no further set.
             tests = stats.compare_all_sequentially(used.own_order, used.order, used.n)
             rates, n_rated, n_used = tests.rates, tests.n_rated, tests.n_used
         else:
             rates, n_rated = stats.compare_all(used.own_order, used.order, used.n), used.n
-        exact = (n_used == n_rated) & (n_rated < self.reading.m)
+        exact = (n_used == n_rated) & (n_rated < self.config.m)
         numbers = {
             **vars(rates),
-            "win_rate": rates.win_rate_strict if self.reading.protocol.strict else rates.win_rate,
+            "win_rate": rates.win_rate_strict if self._protocol.strict else rates.win_rate,
             "m": n_used.astype(np.float64),
             "exact": exact.astype(np.float64),
             "score": used.probability,
@@ -419,15 +397,15 @@ class ScoredExamples:
         order, measure, own = (np.where(rated, each, np.nan) for each in (used.order, used.measure, used.own_measure))
         effect = stats.null_means(own, n) - stats.null_means(measure, n)
         missing = np.full(len(n), np.nan)
-        if not self.reading.drawing.intersection(operators):
-            halves = _halves(used.own_order, order, n, rates, exact, np.arange(order.shape[1]) % 2)
+        if not any(map(draws_fills, operators)):
+            halves = _halves(used.own_order, order, rates, exact, np.arange(order.shape[1]) % 2)
             noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), missing)
         else:
             found = stats.fill_noise(used.own_order, order, used.fills, n)
             # One fill says nothing about the others.
             halves = missing, missing
             if used.fills.any():
-                halves = _halves(used.own_order, order, n, rates, np.zeros_like(exact), used.fills % 2)
+                halves = _halves(used.own_order, order, rates, np.zeros_like(exact), used.fills % 2)
             noise = {
                 "n_fills": found.n_fills.astype(np.float64),
                 "fill_variance": found.error,
@@ -449,7 +427,7 @@ class ScoredExamples:
 
     def _families(self, used: ScoreMatrices) -> tuple[Matrix, Ids]:
         """Return win rates of all members of each family, and their number."""
-        most = FIRST_SETS if self.reading.sequential else used.order.shape[1]
+        most = FIRST_SETS if self._sequential else used.order.shape[1]
         order, own, n = used.order[:, :most], used.own_order[:, :most], np.minimum(used.n, most)
         if not len(n):
             return order, n
@@ -493,7 +471,7 @@ def _of_a_random_set(measure: Matrix, n: Ids) -> Values:
 
 
 def _halves(
-    observed: Matrix, null: Matrix, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_], half: Ids
+    observed: Matrix, null: Matrix, rates: stats.Comparisons, exact: NDArray[np.bool_], half: Ids
 ) -> tuple[Values, Values]:
     """Return win rates against two halves of the null, by the half of each set: every other set or every other fill.
 

@@ -1,7 +1,7 @@
 """The examples of a run: as records, or as columns for the statistics."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ice_eval.rationales import Share, rationale_size, set_size
 from ice_eval.records import NOT_SET, Answer, Ids, Span
+from ice_eval.stats import Groups
 
 _SPAN = pa.struct([("field", pa.string()), ("start", pa.int32()), ("end", pa.int32())])
 _COUNTS = [(name, pa.int32()) for name in ("tokens", "n_named", "n_absent")]
@@ -34,6 +35,12 @@ INPUTS = pa.schema(
     ]
 )
 """Columns of the file; `InputRow` describes them."""
+
+
+def groups_among(ids: Iterable[str], groups: Iterable[str | None]) -> Groups:
+    """Return a label for each example, equal for those of one group; None if no two share a group."""
+    labels = [(group, name if group is None else "") for name, group in zip(ids, groups, strict=True)]
+    return labels if len(set(labels)) < len(labels) else None
 
 
 class FillTexts(NamedTuple):
@@ -122,7 +129,6 @@ def _input_row(record: dict[str, Any]) -> InputRow:
     changed["attributions"] = {name: tuple(values) for name, values in record["attributions"]}
     changed["answers"] = {name: Answer(**answer) for name, answer in record["answers"]}
     changed["fills"] = tuple(FillTexts(**{**fill, "texts": tuple(fill["texts"])}) for fill in record["fills"])
-    record.setdefault("n_cut", int(record["truncated"]))  # folders of before know no more than that
     del record["truncated"]
     return InputRow(**{**record, **changed})
 
@@ -173,7 +179,7 @@ class Examples:
             n_units=np.diff(_one(last, "spans").offsets.to_numpy()).astype(np.int64),
             target=_numbers(last, "target"),
             gold=_numbers(last, "gold"),
-            n_cut=_numbers(last, "n_cut" if "n_cut" in last.column_names else "truncated"),
+            n_cut=_numbers(last, "n_cut"),
             groups=tuple(last.column("group").to_pylist()),
             skip_reasons={place: reason for place, reason in reasons if reason is not None},
             problems=problems,

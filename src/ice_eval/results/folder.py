@@ -8,6 +8,8 @@ import mmap
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,15 @@ import pyarrow.parquet as pq
 
 from ice_eval.errors import ConfigError, DamagedPartError
 from ice_eval.files import DRAFT, append, exclusive, write_atomically
+from ice_eval.rationales import Share, Units
 from ice_eval.records import Kind
-from ice_eval.results.examples import INPUTS, Examples, InputRow, input_rows, inputs_table
+from ice_eval.results.examples import INPUTS, Examples, InputRow, groups_among, input_rows, inputs_table
 from ice_eval.results.json_files import read_record, write_record
 from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
 from ice_eval.results.outcomes import OUTCOMES, Outcomes, outcome_lines, outcome_table
-from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, Summary
+from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, RunSettings, Summary
 from ice_eval.settings import check_stored
+from ice_eval.stats import Groups
 
 CHECKSUMS = "parts.sha256"
 OUTCOME_FILE = "examples.parquet"
@@ -202,11 +206,6 @@ class RunFolder:
                 found.append(exc)
         return found
 
-    def clear_parts(self) -> None:
-        """Delete all parts; for runs that rebuild them from other files."""
-        for index in {_part_of(path) for path in self._written()}:
-            self.discard(index)
-
     def parts(self) -> list[int]:
         """Return the indices of all written parts."""
         return sorted({_part_of(path) for path in self._written() if path.parent.name == "inputs"})
@@ -337,6 +336,61 @@ class RunFolder:
             raise _damaged(path, exc.strerror or str(exc)) from exc
         except (pa.ArrowException, KeyError, TypeError, ValueError) as exc:  # columns of other types and values
             raise _damaged(path, str(exc).partition("\n")[0]) from exc
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """A finished run, of which every part is read once: its settings, its examples, and numbers of each."""
+
+    folder: RunFolder
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return self.folder.manifest()
+
+    @property
+    def config(self) -> RunSettings:
+        return self.manifest.config
+
+    @cached_property
+    def all_inputs(self) -> dict[str, InputRow]:
+        """The examples by id, skipped ones included."""
+        self.folder.require_complete()
+        return {row.example_id: row for part in self.folder.parts() for row in self.folder.inputs(part)}
+
+    @cached_property
+    def inputs(self) -> dict[str, InputRow]:
+        """The examples by id that were not skipped."""
+        return {name: row for name, row in self.all_inputs.items() if row.skip_reason is None}
+
+    def outcomes(self) -> Iterator[ExampleOutcome]:
+        """Yield the outcomes of evaluated examples, under every configuration."""
+        return (line for line in self.folder.examples() if line.error is None)
+
+    @cached_property
+    def win_rates(self) -> dict[Configuration, dict[str, float]]:
+        """Win rate of every example, by configuration."""
+        found: dict[Configuration, dict[str, float]] = {}
+        for line in self.outcomes():
+            found.setdefault(line.configuration, {})[line.example_id] = line.win_rate
+        return found
+
+    @cached_property
+    def rationales(self) -> dict[tuple[str, Share | None], dict[str, Units]]:
+        """Rationale of every example, by attribution and k (None: size of its own)."""
+        found: dict[tuple[str, Share | None], dict[str, Units]] = {}
+        for line in self.outcomes():
+            found.setdefault((line.attribution, line.k), {})[line.example_id] = line.rationale
+        return found
+
+    @cached_property
+    def confidences(self) -> dict[str, float]:
+        """Probability of the target label on the full text of every example."""
+        return {line.example_id: line.score_full for line in self.outcomes()}
+
+    def groups_of(self, ids: Collection[str]) -> Groups:
+        """Return the group of each of some examples; None if no two share a group."""
+        return groups_among(ids, [self.all_inputs[name].group for name in ids])
 
 
 def _layout(schema: pa.Schema) -> dict[str, Any]:

@@ -7,10 +7,10 @@ import json
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ice_eval import stats
 from ice_eval._registry import plugin_packages
@@ -18,8 +18,8 @@ from ice_eval.encoding import WHOLE
 from ice_eval.errors import ConfigError
 from ice_eval.files import as_text
 from ice_eval.rationales import Share
-from ice_eval.results.folder import RunFolder
-from ice_eval.results.records import Configuration, Manifest, Scalar
+from ice_eval.results.folder import FinishedRun, RunFolder
+from ice_eval.results.records import Configuration, Manifest, Scalar, SummaryLine
 
 NUMBERS = "numbers"
 """Manifest field of a user-supplied attribution: the hash of its numbers, known only after the run."""
@@ -196,8 +196,8 @@ def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = 
     Raises:
         ConfigError: A run is not finished; or, with `by_id`, one id has two gold labels.
     """
-    known = _WinRates(first)
-    found = [_difference(known, _WinRates(other), by_id=by_id) for other in others]
+    known = _Compared(folder=first)
+    found = [_difference(known, _Compared(folder=other), by_id=by_id) for other in others]
     adjusted = iter(stats.adjusted_known([line.p_value for each in found for line in each.configurations]))
     return [
         replace(each, configurations=tuple(replace(line, p_adjusted=next(adjusted)) for line in each.configurations))
@@ -205,36 +205,27 @@ def differences(first: RunFolder, others: Sequence[RunFolder], *, by_id: bool = 
     ]
 
 
-class _WinRates:
-    """The win rates of a run, by configuration and example."""
+@dataclass(frozen=True, kw_only=True)
+class _Compared(FinishedRun):
+    """A run that is compared with others."""
 
-    def __init__(self, folder: RunFolder) -> None:
-        self.folder, self.manifest = folder, folder.manifest()
-        self.lines = {line.configuration: line for line in folder.summary().configurations}
-        self.rates: dict[Configuration, dict[str, float]] = {cell: {} for cell in self.lines}
-        for line in folder.examples():
-            if line.error is None:
-                self.rates[line.configuration][line.example_id] = line.win_rate
-        inputs = [row for part in folder.parts() for row in folder.inputs(part)]
-        # With scope `prompt` the whole prompt is a field too; the text is the same whatever surrounds it.
-        self.texts = {row.example_id: {k: v for k, v in row.fields.items() if k not in WHOLE} for row in inputs}
-        self.groups = {row.example_id: row.group for row in inputs}
-        self.golds = {row.example_id: row.gold for row in inputs}
+    @cached_property
+    def lines(self) -> dict[Configuration, SummaryLine]:
+        return {line.configuration: line for line in self.folder.summary().configurations}
 
-    def rates_of(self, cell: Configuration, ids: Sequence[str]) -> NDArray[np.float64]:
-        return np.array([self.rates[cell][each] for each in ids], dtype=np.float64)
-
-    def groups_of(self, ids: Sequence[str]) -> stats.Groups:
-        """Return the group of each example; an example without one is its own group."""
-        return [(self.groups[each], each if self.groups[each] is None else "") for each in ids]
+    @cached_property
+    def texts(self) -> dict[str, dict[str, str]]:
+        """The fields of each example; with scope `prompt` the whole prompt is one too, whatever surrounds the text."""
+        rows = self.all_inputs.items()
+        return {name: {field: text for field, text in row.fields.items() if field not in WHOLE} for name, row in rows}
 
 
-def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDifference:
+def _difference(first: _Compared, second: _Compared, *, by_id: bool) -> RunDifference:
     common = [each for each in first.texts if each in second.texts]
     alike = [each for each in common if first.texts[each] == second.texts[each]]
     same = common if by_id else alike
     for each in common if by_id else ():  # with two gold labels, examples are not translations of each other
-        golds = first.golds[each], second.golds[each]
+        golds = first.all_inputs[each].gold, second.all_inputs[each].gold
         if None not in golds and golds[0] != golds[1]:
             raise ConfigError(
                 f"example '{each}' has the gold label {golds[0]} in {first.folder.path} and {golds[1]} in "
@@ -256,12 +247,12 @@ def _difference(first: _WinRates, second: _WinRates, *, by_id: bool) -> RunDiffe
     )
 
 
-def _line(cell: Configuration, first: _WinRates, second: _WinRates, same: Sequence[str]) -> WinRateDifference:
-    left, right = first.rates[cell], second.rates[cell]
+def _line(cell: Configuration, first: _Compared, second: _Compared, same: Sequence[str]) -> WinRateDifference:
+    left, right = first.win_rates.get(cell, {}), second.win_rates.get(cell, {})
     shared = [each for each in same if each in left and each in right]
     paired = bool(shared) and len(shared) >= ENOUGH_SHARED * min(len(left), len(right))
     ids = (shared, shared) if paired else (list(left), list(right))
-    rates = first.rates_of(cell, ids[0]), second.rates_of(cell, ids[1])
+    rates = np.array([left[each] for each in ids[0]]), np.array([right[each] for each in ids[1]])
     groups = first.groups_of(ids[0]), second.groups_of(ids[1])
     found = None
     if paired:

@@ -11,16 +11,10 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from ice_eval.errors import ConfigError
 from ice_eval.files import read_json, write_json
-from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary
+from ice_eval.results.records import SCHEMA, ExampleOutcome, Record
 from ice_eval.stats import ReasoningVerdict, Verdict
 
 R = TypeVar("R", bound=Record)
-
-SCHEMAS: Mapping[str, tuple[type[Record], str]] = {
-    "manifest": (Manifest, "manifest.json of a run folder"),
-    "summary": (Summary, "summary.json of a run folder"),
-}
-"""Name of a published JSON Schema -> its record and title."""
 
 _TYPES = {int: "a whole number", str: "a text", bool: "true or false", dict: "an object", list: "a list"}
 _MOST = 2**63 - 1

@@ -193,15 +193,6 @@ class Ledger:
         """Return the rows without their scores."""
         return Rows(self.head, self.kept, self.n_kept, self.inputs, self.texts)
 
-    @classmethod
-    def of_records(cls, records: Sequence[LedgerRow], names: Names) -> "Ledger":
-        """Return a ledger of single rows; `names` as in `read`."""
-        rows = []
-        for row in records:
-            segments = row.segment_ids or (0,) * len(row.input_ids)
-            rows.append({**row._asdict(), **row.key._asdict(), "kind": row.key.kind.label, "segment_ids": segments})
-        return cls.read(pa.Table.from_pylist(rows, schema=LEDGER), names)
-
     def records(self, rows: Ids | None = None) -> list[LedgerRow]:
         """Return all or some rows as records."""
         chosen = np.arange(len(self)) if rows is None else rows

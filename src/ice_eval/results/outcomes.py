@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ice_eval.rationales import DYNAMIC
-from ice_eval.results.examples import Examples
+from ice_eval.results.examples import Examples, groups_among
 from ice_eval.results.ledger import WEAK_SIGNAL
 from ice_eval.results.records import Configuration, ExampleOutcome
 from ice_eval.stats import Families, Groups, Matrix
@@ -211,11 +211,8 @@ class GrowingOutcomes:
 
 
 def groups_of(used: Outcomes) -> Groups:
-    """Return the group of each example; an example without one is its own group. None if no two share a group."""
-    if all(group is None for group in used.groups):
-        return None
-    labels = [(group, name if group is None else "") for name, group in zip(used.ids, used.groups, strict=True)]
-    return labels if len(set(labels)) < len(labels) else None
+    """Return the group of each example; None if no two share a group."""
+    return None if all(group is None for group in used.groups) else groups_among(used.ids, used.groups)
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())

@@ -9,7 +9,7 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.errors import ConfigError
-from ice_eval.operators import operators as operator_registry
+from ice_eval.operators import draws_fills
 from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
@@ -80,7 +80,7 @@ def cost_of(folder: RunFolder) -> Cost:
     config = folder.manifest().config
     n_rows = n_examples = n_random = n_sets = length = random_length = n_filled = filled_length = 0
     capacities, n_fills = list[int](), 1
-    drawing = [code for code, name in enumerate(config.operators) if operator_registry.get(name).needs_fills]
+    drawing = [code for code, name in enumerate(config.operators) if draws_fills(name)]
     for part in folder.parts():
         examples = folder.columns(part)
         ledger = folder.ledger(part, names_of(config, examples.ids), inputs=True)

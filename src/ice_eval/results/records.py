@@ -390,8 +390,8 @@ class SummaryLine(Measures, LineHead):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgreementLine(Record):
-    """Two operators on the same attribution and the same examples."""
+class OperatorsLine(Record):
+    """An attribution that several operators test."""
 
     model: str
     task: str
@@ -399,6 +399,12 @@ class AgreementLine(Record):
     k: Share | None
     direction: Direction
     null: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementLine(OperatorsLine):
+    """Two operators on the same attribution and the same examples."""
+
     operators: tuple[str, str]
     n: int
     gap: float | None = None
@@ -417,15 +423,9 @@ class AgreementLine(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustnessLine(Record):
+class RobustnessLine(OperatorsLine):
     """All operators on the same attribution."""
 
-    model: str
-    task: str
-    attribution: str
-    k: Share | None
-    direction: Direction
-    null: str
     operators: tuple[str, ...]
     n: int
     word: Robustness | None = None

@@ -24,7 +24,7 @@ from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains
 from ice_eval.results.citations import citation_summary
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.json_files import write_record
@@ -165,7 +165,7 @@ def _joined(parts: Sequence[tuple[Examples, Ledger]], config: RunSettings) -> Sc
         ledger.head["example"] += start
         start += len(own)
     ledger = Ledger.join([each for _, each in parts], names_of(config, examples.ids))
-    return ScoredExamples(examples, ledger, Reading.of(config))
+    return ScoredExamples(examples, ledger, config)
 
 
 def names_of(config: RunSettings, examples: Sequence[str]) -> Names:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.records import PASSAGE_FIELD, Kind
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples, InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import LedgerRow
@@ -107,7 +107,7 @@ def view_example(
     example, part = _find(folder, example_id)
     ledger = folder.ledger(part, names_of(config, (example_id,)), inputs=True)
     ledger = ledger.take(np.flatnonzero(ledger.head["example"] == 0))
-    scored = ScoredExamples(Examples.of([example]), ledger, Reading.of(config))
+    scored = ScoredExamples(Examples.of([example]), ledger, config)
     operators, compared = dict(configurations(config)), []
     for line in folder.examples():
         cell = line.configuration

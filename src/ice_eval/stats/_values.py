@@ -66,14 +66,14 @@ def is_constant(values: Values) -> bool:
     return bool(np.ptp(values) <= slack_of(values))
 
 
-def batches(total: int, *, width: int, batch: int | None) -> Iterator[int]:
-    """Yield batch sizes that add up to `total` rows of `width` numbers.
+def batches(total: int, *, width: int) -> Iterator[int]:
+    """Yield batch sizes that add up to `total` rows of `width` numbers; they bound the memory and change no number.
 
-    A generator must give the same stream for every `batch`: 64-bit `Generator.integers` does, but 8- and 16-bit outputs
+    A generator must give the same stream for every size: 64-bit `Generator.integers` does, but 8- and 16-bit outputs
     drop the rest of a word at the end of each call.
     """
     # An even number of rows is an even number of words, of which two are drawn at once.
-    size = max(2, 2 * (_CELLS_PER_BATCH // width // 2)) if batch is None else batch
+    size = max(2, 2 * (_CELLS_PER_BATCH // width // 2))
     for start in range(0, total, size):
         yield min(size, total - start)
 
@@ -131,13 +131,11 @@ def grouping_of(groups: Groups, *, n: int) -> Grouping:
     return alone if len(seen) == n else Grouping(np.bincount(numbers), np.argsort(numbers, kind="stable"))
 
 
-def resampled_means(
-    values: Values, *, rng: Rng, n_resamples: int = 9999, batch: int | None = None, groups: Groups = None
-) -> Values:
+def resampled_means(values: Values, *, rng: Rng, n_resamples: int = 9999, groups: Groups = None) -> Values:
     """Return the means of resamples of `values`, (N,) or (N, c), drawn with replacement: (B,) or (B, c).
 
     Rows are drawn whole, so columns stay paired. The draws equal those of `scipy.stats.bootstrap` with the same
-    generator; `batch` bounds the memory and changes no number.
+    generator.
 
     With `groups`, G whole groups are drawn with replacement, and the mean of a resample is its sum over its number of
     examples (the cluster bootstrap). Groups must be independent and alike, sizes included; with a dozen groups or
@@ -151,9 +149,7 @@ def resampled_means(
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
     grouping = grouping_of(groups, n=len(sample))
     sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
-    draws = (
-        rng.integers(0, grouping.n, size=(n, grouping.n)) for n in batches(n_resamples, width=grouping.n, batch=batch)
-    )
+    draws = (rng.integers(0, grouping.n, size=(n, grouping.n)) for n in batches(n_resamples, width=grouping.n))
     means = np.concatenate([_means_of_rows(sums, grouping, rows=rows) for rows in draws])
     return means.reshape(n_resamples, *sample.shape[1:])
 

@@ -102,11 +102,6 @@ def upper_pvalue(observed: float, null: Draws) -> float:
     return compare(observed, null).p_value
 
 
-def lower_pvalue(observed: float, null: Draws) -> float:
-    """Return the share of sets, the observed one included, that score at most `observed` (see `compare`)."""
-    return compare(observed, null).p_lower
-
-
 def effect_size(observed: float, null: Draws) -> float | None:
     """Return the distance of `observed` from the mean of the null, in standard deviations of the null.
 
@@ -310,70 +305,19 @@ STOP_AFTER = 10
 """Number h of random sets at least as good (or as bad) that stops a tail."""
 
 
-@dataclass(frozen=True)
-class SequentialComparison(Comparison):
-    """Comparison with as much of the null as was needed; `null` holds the draws behind the rates."""
-
-    n_upper: int
-    """Number of draws that the upper tail used, its stopping draw included."""
-    n_lower: int
-    """Number of draws that the lower tail used."""
-    n_used: int
-    """The larger of the two."""
-
-
-def compare_sequentially(
-    observed: float, stream: Draws, *, whole: bool, h: int = STOP_AFTER
-) -> SequentialComparison | None:
-    """Compare `observed` with random sets that are scored one after the other; None until both tails have stopped.
-
-    Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
-    p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
-    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
-    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
-    p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
-
-    The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
-    tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
-    Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
-    expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). The null
-    of `effect_size` is the same draws. Draws after the stop never change a number.
-    """
-    if h < 2:
-        raise DataError(
-            f"need at least 2 draws before a tail stops, got h={h}: the stopping draw itself is not counted"
-        )
-    if not np.isfinite(observed):
-        raise DataError(f"need a finite observed score, got {observed}")
-    draws = np.asarray(stream, dtype=np.float64)
-    if draws.size == 0 and not whole:
-        return None
-    found = compare_all_sequentially(np.array([observed]), draws[None], np.array([draws.size]), h=h)
-    n_used, n_rated = int(found.n_used[0]), int(found.n_rated[0])
-    # Draws after the stop are ignored: requests of other tests must not matter.
-    null = finite_vector(draws[:n_used], what="null score")
-    if not (found.stopped[0] or whole):
-        return None
-    return SequentialComparison(
-        observed=float(observed),
-        null=null[:n_rated],
-        **{name: float(value[0]) for name, value in vars(found.rates).items()},
-        n_upper=int(found.n_upper[0]),
-        n_lower=int(found.n_lower[0]),
-        n_used=n_used,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class SequentialComparisons:
-    """`SequentialComparison`s of many examples, as arrays of shape (examples,)."""
+    """Comparisons with as much of each null as was needed, as arrays of shape (examples,)."""
 
     rates: Comparisons
     stopped: Mask
     """True if both tails have stopped; otherwise the numbers are right only for a stream that has ended."""
     n_upper: Counts
+    """Number of draws that the upper tail used, its stopping draw included."""
     n_lower: Counts
+    """Number of draws that the lower tail used."""
     n_used: Counts
+    """The larger of the two."""
     n_rated: Counts
     """Number of draws behind the rates."""
 
@@ -381,7 +325,20 @@ class SequentialComparisons:
 def compare_all_sequentially(
     observed: Draws | Matrix, stream: Matrix, n: Counts, *, h: int = STOP_AFTER
 ) -> SequentialComparisons:
-    """Compare many rationales with their streams of random sets; see `compare_sequentially` and `compare_all`."""
+    """Compare rationales with random sets that are scored one after the other; arguments as in `compare_all`.
+
+    Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
+    p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
+    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
+    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
+    p-values"). A stream has ended if it holds M sets, or all other sets.
+
+    The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
+    tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
+    Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
+    expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). Draws
+    after the stop never change a number.
+    """
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
     scores = per_set(observed, stream)
     slack = ROUND_OFF * np.maximum(np.abs(stream), np.maximum(1.0, np.abs(scores)))

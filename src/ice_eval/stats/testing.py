@@ -41,23 +41,21 @@ class MeanTest:
         return cls(statistic, (1 + n_extreme) / (null.size + 1), null)
 
 
-def mean_test(
-    families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, batch: int | None = None, groups: Groups = None
-) -> MeanTest:
+def mean_test(families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, groups: Groups = None) -> MeanTest:
     """Run a two-sided studentized randomization test of "the mean win rate is one half".
 
     `families` holds `member_win_rates` of each example, the rationale first. Under the null, a rationale could have
     been any member of its family. In each draw, every example's rationale is swapped for a uniformly chosen member of
     its own family, and `T = (mean - 1/2) / (sd / sqrt(N))` of the observed rationales is compared with T of the draws.
     The observed one counts as a draw: the p-value is never 0, and the test holds its level at every N and M, with ties
-    and unequal families too. `batch` bounds the memory and changes no number.
+    and unequal families too.
 
     With `groups`, rationales are still swapped example by example, but T uses the cluster-robust standard error. Groups
     must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group: it
     requires that T has nearly the same distribution either way, as it does for about twenty or more groups of similar
     size. A single group has p = 1, or nearly.
     """
-    [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, batch=batch, groups=groups)
+    [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, groups=groups)
     return found
 
 
@@ -66,7 +64,6 @@ def mean_tests(
     *,
     rng: Callable[[], Rng],
     n_draws: int = 9999,
-    batch: int | None = None,
     groups: Groups = None,
 ) -> list[MeanTest]:
     """Return `mean_test` of several configurations of the same examples, each with its own generator.
@@ -89,7 +86,7 @@ def mean_tests(
     for places in alike.values():
         own_tables = [tables[place] for place in places]
         grouping = grouping_of(groups, n=own_tables[0].lengths.size)
-        null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws, batch=batch)
+        null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws)
         for place, table, own in zip(places, own_tables, null, strict=True):
             observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
             found[place] = MeanTest.of(float(_studentized(observed, grouping)[0]), np.abs(own))
@@ -170,12 +167,10 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
     return StepDown(tuple(found.tolist()), min(1 - level, float(np.quantile(smallest, 1 - level, method="lower"))))
 
 
-def _swapped_statistics(
-    tables: Sequence[_Table], grouping: Grouping, *, rng: Rng, n_draws: int, batch: int | None
-) -> list[Draws]:
+def _swapped_statistics(tables: Sequence[_Table], grouping: Grouping, *, rng: Rng, n_draws: int) -> list[Draws]:
     """Return T of each draw, for tables of the same lengths."""
     lengths, starts = tables[0].lengths, tables[0].starts
-    sizes = list(_values.batches(n_draws, width=lengths.size, batch=batch))
+    sizes = list(_values.batches(n_draws, width=lengths.size))
     advantages = np.empty((sizes[0], lengths.size))
     found: list[list[Draws]] = [[] for _ in tables]
     for n in sizes:

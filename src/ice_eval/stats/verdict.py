@@ -159,21 +159,6 @@ def step_reasoning_capacity(necessity: float, sufficiency: float) -> float:
     return necessity * (1 - sufficiency)
 
 
-def adjusted_capacity(necessity: float, sufficiency: float, floor: float, chance: float = 0.0) -> float | None:
-    """Return the capacity beyond the noise floor F and the chance g of guessing the answer, 1/c with c options.
-
-    Whoever needs the steps and has to guess keeps the answer at the rate g, whoever does not at R = 1 - F. Both rates
-    are put on the scale from g to R: `clip((Nec - F) / (R - g)) * clip((R - Suf) / (R - g))`, which is 1 for the first,
-    0 for the second. None where R does not exceed g, so that nothing differs from noise.
-    """
-    step_reasoning_capacity(necessity, sufficiency)
-    if not (0 <= floor <= 1 and 0 <= chance <= 1):
-        raise DataError(f"a noise floor lies in [0, 1], and so does chance; got {floor} and {chance}")
-    if reaches(chance, 1 - floor):
-        return None
-    return float(_adjusted(np.array([[necessity, sufficiency, floor, chance]]))[0])
-
-
 @dataclass(frozen=True)
 class Capacity:
     """Capacity of a set of problems; intervals are None if undefined, as for a single problem."""
@@ -200,10 +185,14 @@ def capacity(
     """Return the capacity of a set of problems, with 95 % BCa intervals over problems.
 
     A column that is the same for every problem has no spread to resample. It enters each end of the intervals at its
-    own limit (`mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of
-    0. `floor` is the rate at which the repeated full chain gives another answer, one per problem, and `chance` that at
-    which a guess is right, which is known. Means are adjusted, not problems: the few replies to one problem would give
-    a ratio without a mean. So problems count by R - g, by as much as they can show.
+    own limit (`mean_interval`) that widens them, so twenty problems without a change do not prove a capacity of 0.
+
+    `floor` F is the rate at which the repeated full chain gives another answer, one per problem, and `chance` g that at
+    which a guess is right, 1/c with c options, which is known. Whoever needs the steps and has to guess keeps the
+    answer at the rate g, whoever does not at R = 1 - F. The adjusted capacity puts both rates on the scale from g to R:
+    `clip((Nec - F) / (R - g)) * clip((R - Suf) / (R - g))`, which is 1 for the first, 0 for the second. Means are
+    adjusted, not problems: the few replies to one problem would give a ratio without a mean. So problems count by
+    R - g, by as much as they can show.
     """
     columns = [rates_vector(values, what="rate") for values in (necessity, sufficiency, floor)]
     if len({values.size for values in columns}) > 1:

@@ -24,7 +24,7 @@ from ice_eval.records import Example, Inputs
 from ice_eval.report.example import cut_at_units
 from ice_eval.report.provenance import stored_task
 from ice_eval.results import Configuration, Manifest, content_hash_of_all
-from ice_eval.results.comparisons import Reading, ScoredExamples
+from ice_eval.results.comparisons import ScoredExamples
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, log_odds
 from ice_eval.results.outcomes import outcome_lines, outcome_table
@@ -144,7 +144,7 @@ class WhatIf:
         part = RunPart(0, spec.config, [example], [], Ledger.empty(names_of(engine, [example])))
         done = start_part(replica, part, lambda n: None, spec=spec).finish()
         config, [operator], direction = engine.settings(model=""), spec.config.operators, spec.config.directions[0]
-        scored = ScoredExamples(Examples.of(done.inputs), done.ledger, Reading.of(config))
+        scored = ScoredExamples(Examples.of(done.inputs), done.ledger, config)
         cell = Configuration(PICKED, operator, direction, None, SIZE)
         [line] = outcome_lines(outcome_table({cell: scored.outcomes(cell, (operator,))}))
         if line.error is not None:

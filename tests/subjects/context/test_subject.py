@@ -175,7 +175,7 @@ def test_operators_leave_question_answer_and_kept_passages_alone(answers, unit, 
 
 
 def test_a_passage_keeps_its_number_while_a_sentence_of_it_is_shown(answers):
-    from ice_eval.operators.delete import Delete
+    from ice_eval.operators.remove import Delete
 
     model, [item, *_] = encoded(answers[:1], unit="sentence")
     keep = np.zeros((1, item.n_units), dtype=bool)
@@ -185,7 +185,7 @@ def test_a_passage_keeps_its_number_while_a_sentence_of_it_is_shown(answers):
 
 
 def test_passages_need_no_number(answers):
-    from ice_eval.operators.delete import Delete
+    from ice_eval.operators.remove import Delete
 
     model, [item, *_] = encoded(answers[:1], passage="{text} ")
     keep = np.eye(item.n_units, dtype=bool)

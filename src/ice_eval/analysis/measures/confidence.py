@@ -16,17 +16,16 @@ from ice_eval.analysis._base import (
     Missing,
     Part,
     Values,
-    confidences_of,
-    explained,
     groups_of,
     measure,
     vectors_of,
 )
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.nulls import SIZE
+from ice_eval.operators import draws_fills
 from ice_eval.records import NOT_SET, Kind, PerUnit
 from ice_eval.results import InputRow, Manifest, RunFolder, RunSettings
-from ice_eval.results.comparisons import Reading
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.summary import scored_examples
 from ice_eval.results.view import is_open
 from ice_eval.seeding import rng_for
@@ -60,21 +59,19 @@ class Confidence(Measure):
     needs = f"{FEWEST} examples"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config, confidences = folder.manifest().config, confidences_of(folder)
-        rows = [row for row in explained(folder) if row.example_id in confidences]
-        if np.ptp([confidences[row.example_id] for row in rows] or [0.0]) == 0:
+        run = FinishedRun(folder=folder)
+        rows = [row for name, row in run.inputs.items() if name in run.confidences]
+        if np.ptp([run.confidences[row.example_id] for row in rows] or [0.0]) == 0:
             return Missing("the model is equally sure of every example")
-        lines = [line for name in config.attributions if (line := _gain(name, rows, confidences, config))]
+        lines = [line for name in run.config.attributions if (line := _gain(name, rows, run))]
         if not lines:
             return Missing(f"no attribution has {FEWEST} examples (of {FOLDS} groups, if grouped); raise --n")
         return Found((Part("Confidence from attributions", _ERRORS, lines),))
 
 
-def _gain(
-    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
-) -> dict[str, Any] | None:
+def _gain(name: str, rows: Sequence[InputRow], run: FinishedRun) -> dict[str, Any] | None:
     """Return the errors of a ridge regression on the other folds, and of their mean; None for too few examples."""
-    used = vectors_of(name, rows, config)
+    used = vectors_of(name, rows, run.config)
     groups = groups_of([row for row, _ in used])
     if len(used) < FEWEST or (groups is not None and len(set(groups)) < FOLDS):
         return None
@@ -85,8 +82,8 @@ def _gain(
     from sklearn.preprocessing import StandardScaler
 
     x = np.array([features(vector) for _, vector in used])
-    y = np.array([confidences[row.example_id] for row, _ in used])
-    folds = PredefinedSplit(folds_of(len(y), groups, seed=config.seed))
+    y = np.array([run.confidences[row.example_id] for row, _ in used])
+    folds = PredefinedSplit(folds_of(len(y), groups, seed=run.config.seed))
     predicted = np.clip(cross_val_predict(make_pipeline(StandardScaler(), Ridge()), x, y, cv=folds), 0, 1)
     guessed = cross_val_predict(DummyRegressor(), x, y, cv=folds)
     error, baseline = np.abs(predicted - y), np.abs(guessed - y)
@@ -130,9 +127,9 @@ class Consistency(Measure):
     needs = f"{FEWEST_PAIRED} examples with the same target"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config, confidences = folder.manifest().config, confidences_of(folder)
-        rows = [row for row in explained(folder) if row.example_id in confidences]
-        lines = [line for name in config.attributions if (line := _correlation(name, rows, confidences, config))]
+        run = FinishedRun(folder=folder)
+        rows = [row for name, row in run.inputs.items() if name in run.confidences]
+        lines = [line for name in run.config.attributions if (line := _correlation(name, rows, run))]
         if not lines:
             return Missing(
                 f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
@@ -141,21 +138,19 @@ class Consistency(Measure):
         return Found((part,), (_GROUPED,) if groups_of(rows) is not None else ())
 
 
-def _correlation(
-    name: str, rows: Sequence[InputRow], confidences: Mapping[str, float], config: RunSettings
-) -> dict[str, Any] | None:
-    used = [(row, vector) for row, vector in vectors_of(name, rows, config) if vector.any()][:_MOST]
+def _correlation(name: str, rows: Sequence[InputRow], run: FinishedRun) -> dict[str, Any] | None:
+    used = [(row, vector) for row, vector in vectors_of(name, rows, run.config) if vector.any()][:_MOST]
     targets = np.array([-1 if row.target is None else row.target for row, _ in used])
     if not used or np.bincount(targets + 1).max() < FEWEST_PAIRED:
         return None
     profiles = np.array([concentration(vector) for _, vector in used])
-    sure = np.clip([confidences[row.example_id] for row, _ in used], _TINY, 1 - _TINY)
+    sure = np.clip([run.confidences[row.example_id] for row, _ in used], _TINY, 1 - _TINY)
     log_odds = np.log(sure) - np.log1p(-sure)
     found = pair_correlation(
         np.abs(profiles[:, None] - profiles[None]).mean(axis=2),
         np.abs(np.subtract.outer(log_odds, log_odds)),
         targets,
-        rng=rng_for(config.seed, "consistency", name),
+        rng=rng_for(run.config.seed, "consistency", name),
     )
     if found is None:
         return None
@@ -252,15 +247,14 @@ def _model_of(manifest: Manifest) -> tuple[object, ...]:
 
 def _behaviours(folder: RunFolder) -> dict[_Content, _Behaviour]:
     """Return what a run holds about its first examples."""
-    manifest, found = folder.manifest(), dict[_Content, _Behaviour]()
-    config, order = manifest.config, np.argsort(manifest.labels)
-    rows = {row.example_id: row for row in itertools.islice(explained(folder), _MOST)}
+    run, found = FinishedRun(folder=folder), dict[_Content, _Behaviour]()
+    config, order = run.config, np.argsort(run.manifest.labels)
+    rows = dict(itertools.islice(run.inputs.items(), _MOST))
     # Operators that draw fills show each model other texts; matched sets depend on its explanations.
-    drawing = Reading.of(config).drawing
     for scored in scored_examples(folder, config, kinds=(Kind.FULL, Kind.RANDOM)):
         ledger, full, sets = scored.ledger, dict[int, Values](), defaultdict[int, dict[_Key, Values]](dict)
         places = [place for place, name in enumerate(scored.examples.ids) if name in rows]
-        operators = {code: name for code, name in enumerate(ledger.names.operators) if name not in drawing}
+        operators = {code: name for code, name in enumerate(ledger.names.operators) if not draws_fills(name)}
         by_size = ledger.names.nulls.index(SIZE) if SIZE in ledger.names.nulls else NOT_SET
         probabilities, ends = np.exp(ledger.scores[:, order]), np.cumsum(ledger.n_kept)
         for number in np.flatnonzero(np.isin(ledger.head["example"], places)).tolist():

@@ -16,18 +16,19 @@ from ice_eval.analysis._base import (
     Missing,
     Part,
     Values,
-    explained,
     filled,
     groups_of,
     mean_of,
     measure,
 )
-from ice_eval.analysis.grid import POSITIVE_EVIDENCE, POSITIVE_RAW
+from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
 from ice_eval.records import Direction, Kind
 from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.results.chains import POSITIVE_RAW
 from ice_eval.results.comparisons import ScoredExamples
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Configuration, Measures
 from ice_eval.results.summary import CONTROL, scored_examples
@@ -82,14 +83,14 @@ class EraserMeasure(Measure):
     needs = "a run with --eraser"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
+        run = FinishedRun(folder=folder)
+        config = run.config
         if not config.eraser:
             return Missing("it has no rows for it; run the same command again with --eraser")
-        inputs = [row for part in folder.parts() for row in folder.inputs(part)]
-        used = [row.skip_reason is None for row in inputs]
+        used = [name in run.inputs for name in run.all_inputs]
         if not any(used):
             return Missing("no example took part")
-        rows, by_part = list(itertools.compress(inputs, used)), defaultdict[_Key, list[Values]](list)
+        rows, by_part = list(run.inputs.values()), defaultdict[_Key, list[Values]](list)
         for scored in scored_examples(folder, config, kinds=None):
             for key, of_part in _values(scored, config):
                 by_part[key].append(of_part)
@@ -97,7 +98,7 @@ class EraserMeasure(Measure):
         raw = list(_raw_lines(rows, values, folder))
         parts = filled(
             Part("ERASER beside win rates", _RAW, raw),
-            Part("ERASER over several sizes", _AOPC, list(_aopc_lines(rows, values, config.seed))),
+            Part("ERASER over several sizes", _AOPC, list(_aopc_lines(rows, values))),
             Part("Verdicts of ERASER and of win rates", _AGREEMENT, list(_agreement_lines(raw))),
         )
         notes = [_POSITIVE]
@@ -125,7 +126,7 @@ def _values(scored: ScoredExamples, config: RunSettings) -> Iterator[tuple[_Key,
 
 def _drops(scored: ScoredExamples, attribution: str, operator: str, direction: str, k: Share | None) -> Values:
     """Return the drop of the target's probability when a rationale is kept alone, or removed; NaN without one."""
-    sizes = scored.examples.sizes(attribution, k, magnitude=attribution in scored.reading.by_magnitude)
+    sizes = scored.sizes(attribution, k)
     left = scored.probability_of(Kind.ERASER, operator, direction, np.maximum(sizes, 1), attribution)
     return np.where(sizes > 0, scored.reference_probability(Kind.FULL) - left, np.nan)
 
@@ -138,7 +139,7 @@ def _tau_leave_one_out(scored: ScoredExamples, place: int, attribution: str, ope
         return np.nan
     if not (np.isfinite(vector).all() and np.isfinite(drops).all()) or np.ptp(vector) == 0 or np.ptp(drops) == 0:
         return np.nan
-    magnitude = attribution in scored.reading.by_magnitude
+    magnitude = attribution in scored.config.by_magnitude
     return float(kendalltau(np.abs(vector) if magnitude else vector, drops).statistic)
 
 
@@ -176,7 +177,7 @@ def _positive(name: str, raw: float | None, win_rate: float | None) -> str | Non
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
-def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], seed: int) -> Iterator[dict[str, Any]]:
+def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values]) -> Iterator[dict[str, Any]]:
     for name, operator in dict.fromkeys((key.attribution, key.operator) for key in values):
         line: dict[str, Any] = {"attribution": name, "operator": operator, "n": 0}
         for each in ("aopc_suff", "aopc_compr", "taucorr_loo"):
@@ -220,14 +221,13 @@ class KSweep(Measure):
     needs = "two shares k or more"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
-        shares = sorted(k for k in config.k if isinstance(k, float))
+        run = FinishedRun(folder=folder)
+        shares = sorted(k for k in run.config.k if isinstance(k, float))
         if len(shares) < 2:
             return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
-        rows = {row.example_id: row for row in explained(folder)}
         points: dict[tuple[str, ...], dict[str, dict[Share, tuple[float, float]]]] = {}
-        for each in folder.examples():
-            if each.error is None and each.k in shares and each.operator != ALL:
+        for each in run.outcomes():
+            if each.k in shares and each.operator != ALL:
                 curves = points.setdefault((each.attribution, each.operator, each.direction, each.null), {})
                 curves.setdefault(each.example_id, {})[each.k] = each.score_full - each.score, each.win_rate
         lines = []
@@ -240,7 +240,7 @@ class KSweep(Measure):
             values = np.array(list(whole.values()))  # (examples, shares, 2)
             for index, name in enumerate(("auc_drop", "auc_win_rate")):
                 areas = area(shares, values[..., index])
-                line |= mean_of(areas, [rows[each] for each in whole], field=name, scale=(-1.0, 1.0))
+                line |= mean_of(areas, [run.inputs[each] for each in whole], field=name, scale=(-1.0, 1.0))
             lines.append(line)
         if not lines:
             return Missing("no example was evaluated at every k")
@@ -272,15 +272,15 @@ class Diagnosticity(Measure):
     unfaithful: str = CONTROL
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
+        run = FinishedRun(folder=folder)
+        config = run.config
         asked = {name for name in (self.faithful, self.unfaithful) if name}
         if lacking := sorted(asked.difference(config.attributions)):
             return Missing(f"it lacks the attribution '{lacking[0]}'; name diagnosticity:faithful=NAME:unfaithful=NAME")
         names = [self.faithful] if self.faithful else [x for x in config.attributions if x != self.unfaithful]
-        rows = {row.example_id: row for row in explained(folder)}
         values: dict[Configuration, dict[str, tuple[float, float]]] = defaultdict(dict)
-        for each in folder.examples():
-            if each.error is None and each.operator != ALL and each.attribution in {*names, self.unfaithful}:
+        for each in run.outcomes():
+            if each.operator != ALL and each.attribution in {*names, self.unfaithful}:
                 drop = each.score_full - each.score
                 good = drop if each.direction == "necessity" else -drop
                 values[each.configuration][each.example_id] = each.win_rate, good
@@ -291,7 +291,7 @@ class Diagnosticity(Measure):
             if cell.attribution == self.unfaithful or not used:
                 continue
             first, second = (np.array([of_one[example] for example in used]) for of_one in (own, other))
-            having, head = [rows[example] for example in used], {**cell._asdict(), "against": self.unfaithful}
+            having, head = [run.inputs[example] for example in used], {**cell._asdict(), "against": self.unfaithful}
             for column, title in enumerate(("win rate", MEASURES[cell.direction][0])):
                 preferred = preferences(first[:, column], second[:, column])
                 p_value = mean_pvalue(preferred, CHANCE, groups=groups_of(having))

@@ -16,7 +16,8 @@ from ice_eval.analysis import _base
 from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, filled, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
-from ice_eval.results import InputRow, RunFolder, RunSettings
+from ice_eval.results import InputRow, RunFolder
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.outcomes import ALL
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Groups
@@ -161,19 +162,18 @@ class PlausibilityMeasure(Measure):
     needs = "human rationales in the data"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
-        every = list(_base.explained(folder))
-        if not any(row.human for row in every):
+        run = FinishedRun(folder=folder)
+        if not any(row.human for row in run.inputs.values()):
             return Missing(
                 "the run's data have no human rationales; give each example a 'rationale' ([[start, end], …] in the "
                 "prompt's first field, or [[field, start, end], …]) or 'highlights_FIELD' (places of words)"
             )
-        rows = {row.example_id: row for row in every if tells_units_apart(marks_of(row))}
-        if not rows and config.scope == "prompt":
+        rows = {name: row for name, row in run.inputs.items() if tells_units_apart(marks_of(row))}
+        if not rows and run.config.scope == "prompt":
             return Missing("people marked fields, and the units of --scope prompt are of no field; run without it")
         if not rows:
             return Missing("no human rationale marks some units of a text and leaves others")
-        values = _values(folder, rows, config)
+        values = _values(run, rows)
         if not values:
             return Missing("the run has no attribution beside 'human', which is the yardstick")
         lines = []
@@ -181,7 +181,7 @@ class PlausibilityMeasure(Measure):
             found, chance = np.array(list(by_example.values())).T
             means = _base.above_chance(found, chance, [rows[example] for example in by_example])
             lines.append({"attribution": attribution, "k": k, "measure": name, "n": len(by_example), **means})
-        relation = _relation(folder, values, rows, config.seed)
+        relation = _relation(run, values)
         together = list(_over_configurations(relation))
         parts = filled(
             Part(RATIONALES, (*naming("attribution", "k"), *_MEANS), [x for x in lines if x["measure"] != _AUPRC]),
@@ -193,8 +193,8 @@ class PlausibilityMeasure(Measure):
             "chance is what a random set of the same size, or the same numbers in random order, would reach on the "
             "same examples; above chance, its interval excludes 0"
         ]
-        if len(rows) < len(every):
-            left_out = f"{len(every) - len(rows)} of {len(every)} examples are left out"
+        if len(rows) < len(run.inputs):
+            left_out = f"{len(run.inputs) - len(rows)} of {len(run.inputs)} examples are left out"
             notes.insert(0, f"{left_out}: no unit of their text is marked, or every one")
         return Found(parts, (*notes, _DESCRIPTION) if together else tuple(notes))
 
@@ -204,10 +204,10 @@ class PlausibilityMeasure(Measure):
         return Found((Part(ALL_RUNS, _TOGETHER, together),), (_DESCRIPTION,)) if together else None
 
 
-def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings) -> _Values:
+def _values(run: FinishedRun, rows: Mapping[str, InputRow]) -> _Values:
     found: dict[tuple[str, Share | None, str], dict[str, tuple[float, float]]] = defaultdict(dict)
     marks = {example: marks_of(row) for example, row in rows.items()}
-    for (attribution, k), rationales in _base.rationales_of(folder).items():
+    for (attribution, k), rationales in run.rationales.items():
         if attribution == HUMAN:
             continue
         for example in (example for example in rationales if example in rows):
@@ -216,30 +216,25 @@ def _values(folder: RunFolder, rows: Mapping[str, InputRow], config: RunSettings
             for name, (value, chance) in _OF_SETS.items():
                 found[attribution, k, name][example] = value(units, marked), chance(*size)
             if example not in found[attribution, None, _AUPRC]:
-                vector = _base.ranked(attribution, rows[example], config)
+                vector = _base.ranked(attribution, rows[example], run.config)
                 both = average_precision(vector, marked), chance_average_precision(vector, marked)
                 found[attribution, None, _AUPRC][example] = both
     return found
 
 
-def _relation(folder: RunFolder, values: _Values, rows: Mapping[str, InputRow], seed: int) -> list[dict[str, Any]]:
+def _relation(run: FinishedRun, values: _Values) -> list[dict[str, Any]]:
     """Correlate every measure with the win rate of every configuration over examples; p-values adjusted together."""
-    rates: dict[tuple[Any, ...], dict[str, float]] = defaultdict(dict)
-    for line in folder.examples():
-        if line.error is None and line.operator != ALL:
-            rates[tuple(getattr(line, name) for name in _PLACE)][line.example_id] = line.win_rate
     lines = []
-    for (key, by_example), name in itertools.product(rates.items(), _CORRELATED):
-        attribution, k = key[0], key[-1]
-        found = values.get((attribution, None if name == _AUPRC else k, name), {})
+    for (cell, by_example), name in itertools.product(run.win_rates.items(), _CORRELATED):
+        found = values.get((cell.attribution, None if name == _AUPRC else cell.k, name), {})
         used = [example for example in by_example if example in found]
-        if used:
+        if used and cell.operator != ALL:
             x = np.array([found[example][0] for example in used])
             y = np.array([by_example[example] for example in used])
-            groups = _base.groups_of([rows[example] for example in used])
-            correlated = _correlations(x, y, seed, (*map(str, key), name), groups)
+            key = {name: getattr(cell, name) for name in _PLACE}
+            correlated = _correlations(x, y, run.config.seed, (*map(str, key.values()), name), run.groups_of(used))
             means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
-            lines.append({**dict(zip(_PLACE, key, strict=True)), "measure": name, **correlated, **means})
+            lines.append({**key, "measure": name, **correlated, **means})
     p_adjusted = stats.adjusted_known([line["pearson_p"] for line in lines])
     return [{**line, "pearson_p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
 
@@ -281,22 +276,22 @@ class AgreementMeasure(Measure):
     needs = "two attributions"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
-        if len(config.attributions) < 2:
+        run = FinishedRun(folder=folder)
+        if len(run.config.attributions) < 2:
             return Missing("the run has one attribution, and agreement needs two; add one with --attributions")
-        rows = list(_base.explained(folder))
         found = filled(
-            Part("Agreement of attributions", _RANKS, list(_rank_lines(rows, config))),
-            Part("Overlap of rationales", _OVERLAP, list(_overlap_lines(folder, rows, config.seed))),
+            Part("Agreement of attributions", _RANKS, list(_rank_lines(run))),
+            Part("Overlap of rationales", _OVERLAP, list(_overlap_lines(run))),
         )
         return Found(found) if found else Missing("no example has two attributions that rank its units")
 
 
-def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[str, Any]]:
+def _rank_lines(run: FinishedRun) -> Iterator[dict[str, Any]]:
     """Yield Spearman's rho of each two attributions; constant magnitudes have no ranks."""
+    rows = list(run.inputs.values())
     vectors = {
-        name: {row.example_id: v for row, v in _base.vectors_of(name, rows, config) if np.ptp(np.abs(v)) > 0}
-        for name in config.attributions
+        name: {row.example_id: v for row, v in _base.vectors_of(name, rows, run.config) if np.ptp(np.abs(v)) > 0}
+        for name in run.config.attributions
     }
     for first, second in itertools.combinations(vectors, 2):
         used = [row for row in rows if row.example_id in vectors[first] and row.example_id in vectors[second]]
@@ -307,11 +302,11 @@ def _rank_lines(rows: Sequence[InputRow], config: RunSettings) -> Iterator[dict[
             yield {"first": first, "second": second, "n": len(used), **mean}
 
 
-def _overlap_lines(folder: RunFolder, rows: Sequence[InputRow], seed: int) -> Iterator[dict[str, Any]]:
+def _overlap_lines(run: FinishedRun) -> Iterator[dict[str, Any]]:
     """Yield the overlap of each two rationales of the same k; those with their own size are compared with every k."""
-    both = itertools.combinations(_base.rationales_of(folder).items(), 2)
+    both = itertools.combinations(run.rationales.items(), 2)
     for ((first, k), one), ((second, other_k), other) in both:
-        used = [row for row in rows if row.example_id in one and row.example_id in other]
+        used = [row for name, row in run.inputs.items() if name in one and name in other]
         if not used or first == second or (k != other_k and k is not None and other_k is not None):
             continue
         sets = [(len(row.spans), set(one[row.example_id]), set(other[row.example_id])) for row in used]
@@ -352,10 +347,10 @@ class Compactness(Measure):
     needs = "attribution vectors"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config, lines = folder.manifest().config, []
-        rows = list(_base.explained(folder))
-        for name in config.attributions:
-            used = [(row, vector) for row, vector in _base.vectors_of(name, rows, config) if vector.any()]
+        run, lines = FinishedRun(folder=folder), []
+        rows = list(run.inputs.values())
+        for name in run.config.attributions:
+            used = [(row, vector) for row, vector in _base.vectors_of(name, rows, run.config) if vector.any()]
             line: dict[str, Any] = {"attribution": name, "n": len(used)}
             for field, value in (("half_mass", half_mass), ("entropy", entropy)) if used else ():
                 values = np.array([value(v) for _, v in used])
@@ -388,10 +383,9 @@ class ContiguityMeasure(Measure):
     needs = "rationales of two units or more"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        rows = {row.example_id: row for row in _base.explained(folder)}
-        lines = []
-        for (attribution, k), rationales in _base.rationales_of(folder).items():
-            used = [(rows[example], units) for example, units in rationales.items() if len(units) > 1]
+        run, lines = FinishedRun(folder=folder), []
+        for (attribution, k), rationales in run.rationales.items():
+            used = [(run.inputs[example], units) for example, units in rationales.items() if len(units) > 1]
             if not used:
                 continue
             sets = [(units, [span.field for span in row.spans]) for row, units in used]

@@ -18,6 +18,7 @@ from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results import InputRow, RunFolder, RunSettings
 from ice_eval.results.comparisons import ScoredExamples
+from ice_eval.results.folder import FinishedRun
 from ice_eval.results.ledger import log_odds
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import Configuration
@@ -50,19 +51,19 @@ class Redaction(Measure):
     needs = "--direction necessity"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
+        run = FinishedRun(folder=folder)
+        config = run.config
         if "necessity" not in config.directions:
             return Missing("it removes no rationale; run the same command again with --direction sufficiency,necessity")
         if config.adaptive == "examples":
             return _STOPPED
-        rows = {row.example_id: row for row in _base.explained(folder)}
         found: dict[Configuration, list[tuple[str, float, float]]] = defaultdict(list)
         for scored in scored_examples(folder, config):
             for cell in (cell for cell in _cells(config) if cell.direction == "necessity"):
                 found[cell] += changes(scored, cell)
         lines = []
         for cell, of_cell in found.items():
-            used = [rows[name] for name, *_ in of_cell]
+            used = [run.inputs[name] for name, *_ in of_cell]
             if used:
                 own, null = np.array([numbers for _, *numbers in of_cell]).T
                 above = _base.above_chance(own, null, used)
@@ -79,7 +80,7 @@ def changes(scored: ScoredExamples, cell: Configuration) -> Iterator[tuple[str, 
     """
     found, labels, head = scored.compared(cell, [cell.operator]), scored.row_labels, scored.ledger.head
     predicted, names = scored.predicted(), scored.ledger.names
-    sizes = scored.examples.sizes(cell.attribution, cell.k, magnitude=cell.attribution in scored.reading.by_magnitude)
+    sizes = scored.sizes(cell.attribution, cell.k)
     is_own = (head["kind"] == Kind.RATIONALE) & (head["size"] == sizes[head["example"]])
     for column in ("attribution", "operator", "direction"):
         is_own &= head[column] == names.of(column).index(getattr(cell, column))
@@ -130,10 +131,10 @@ class Simulatability(Measure):
     needs = f"{FEWEST} examples, with two predicted labels"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
+        run = FinishedRun(folder=folder)
+        config = run.config
         if config.adaptive == "examples":
             return _STOPPED
-        rows = {row.example_id: row for row in _base.explained(folder)}
         lessons: dict[Configuration, list[Lesson]] = defaultdict(list)
         # Sets do not depend on the operator and direction that they are scored under.
         every = _cells(config)
@@ -141,7 +142,7 @@ class Simulatability(Measure):
         words: dict[str, int] = {}
         for scored in scored_examples(folder, config):
             for cell in (cell for cell in cells if len(lessons[cell]) < _MOST):
-                lessons[cell] += islice(_lessons(scored, cell, rows, words), _MOST - len(lessons[cell]))
+                lessons[cell] += islice(_lessons(scored, cell, run.inputs, words), _MOST - len(lessons[cell]))
         lines = []
         for cell, found in lessons.items():
             groups, counts = _base.groups_of([each.row for each in found]), np.bincount([e.label for e in found])
@@ -182,9 +183,8 @@ def _taught(lessons: Sequence[Lesson], n_words: int, groups: stats.Groups, seed:
     own = right([each.rationale for each in lessons], n_words, labels, folds)
     null = np.array([right(bags, n_words, labels, folds) for bags in several])
     above = _base.above_chance(own, null.mean(axis=0), [each.row for each in lessons])
-    accuracies = null.mean(axis=1)
-    one_sided = (stats.upper_pvalue(own.mean(), accuracies), stats.lower_pvalue(own.mean(), accuracies))
-    p_value = min(1.0, 2 * min(one_sided))
+    ranked = stats.compare(float(own.mean()), null.mean(axis=1))
+    p_value = min(1.0, 2 * min(ranked.p_value, ranked.p_lower))
     low, high = above["above_chance_ci"] or (0.0, 0.0)
     verdict: str | None = stats.NOT_DISTINGUISHABLE if n_students == STUDENTS else None
     if p_value <= _LEVEL and (low > 0 or high < 0):
@@ -281,14 +281,14 @@ class Interactions(Measure):
     needs = "more random sets than units in a text"
 
     def of(self, folder: RunFolder) -> Found | Missing:
-        config = folder.manifest().config
+        run = FinishedRun(folder=folder)
+        config = run.config
         if config.adaptive == "examples":
             return _STOPPED
         if SIZE not in config.nulls:
             return Missing("its random sets are matched with rationales; run the same command again with --null size")
-        rows = {row.example_id: row for row in _base.explained(folder)}
         found: dict[tuple[str, str, Share | None], list[tuple[str, float, float, float]]] = defaultdict(list)
-        rationales = {key: own for key, own in _base.rationales_of(folder).items() if any(map(len, own.values()))}
+        rationales = {key: own for key, own in run.rationales.items() if any(map(len, own.values()))}
         operators = list(dict.fromkeys(cell.operator for cell in _cells(config)))
         for scored in scored_examples(folder, config, kinds=(Kind.RANDOM,)):
             for operator in operators:
@@ -298,7 +298,7 @@ class Interactions(Measure):
                             rng = rng_for(config.seed, "interactions", operator, attribution, str(k), name)
                             line = _against_random(fit, kept, own[name], rng)
                             found[attribution, operator, k] += [(name, *line)] if line is not None else []
-        lines = [_interaction_line(key, of_key, rows) for key, of_key in found.items() if of_key]
+        lines = [_interaction_line(key, of_key, run.inputs) for key, of_key in found.items() if of_key]
         if not lines:
             return Missing(
                 f"no text with a rationale of two units has {_LEAST_FREEDOM} more random sets than units; raise --m, "
@@ -316,7 +316,7 @@ def _fits(scored: ScoredExamples, operator: str) -> Iterator[tuple[str, Masks, A
     chosen = np.flatnonzero(used)
     chosen = chosen[np.argsort(head["example"][chosen], kind="stable")]
     target = scored.examples.target[head["example"][chosen]]
-    values = log_odds(ledger.scores[chosen], target, versus=scored.reading.versus)
+    values = log_odds(ledger.scores[chosen], target, versus=scored.config.versus_label)
     starts = np.searchsorted(head["example"][chosen], np.arange(len(scored.examples) + 1))
     for place, name in enumerate(scored.examples.ids):
         of_example = slice(starts[place], starts[place + 1])

@@ -28,7 +28,7 @@ from ice_eval.encoding import encode_text, following_ids
 from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.files import write_atomically
 from ice_eval.models import Labels, Model
-from ice_eval.operators.delete import Delete
+from ice_eval.operators.remove import Delete
 from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
 from ice_eval.records import NO_IDS, PROTECTED, Direction, Encoded, Inputs, KeepMask, KeepMasks, PerUnit, Span
 from ice_eval.results import RunFolder
