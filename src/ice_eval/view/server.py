@@ -22,9 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ice_eval.errors import IceError, is_broken, without_controls
 from ice_eval.files import as_text
-from ice_eval.report.comparison import comparison_page
+from ice_eval.report.comparison import comparison_page, run_letters
 from ice_eval.report.page import Drawings, html_page, page
-from ice_eval.report.tables import run_letters
 from ice_eval.results import differences
 from ice_eval.view.index import RunEntry, RunIndex, grid_table, runs_table
 from ice_eval.view.what_if import EXAMPLES, WhatIf, examples_of, refusal
