@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 from ice_eval._registry import did_you_mean
 from ice_eval.choices import (
     DYNAMIC,
+    PROTOCOLS,
     SUBJECTS,
     Adaptive,
     AnswerStep,
@@ -26,6 +27,7 @@ from ice_eval.choices import (
     LabelScoring,
     Order,
     Pose,
+    Protocol,
     ProtocolName,
     Scope,
     Share,
@@ -35,7 +37,6 @@ from ice_eval.choices import (
     Until,
 )
 from ice_eval.errors import ConfigError
-from ice_eval.protocols import PROTOCOLS, Protocol
 
 Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pairs"]
 """Form of a value: `names` and `shares` are comma-separated lists, and `pairs` is a repeatable option."""

@@ -124,6 +124,10 @@ class BenchFolder:
         """Return the state of each run, as last written."""
         return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
 
+    def failed(self) -> dict[str, str]:
+        """Return the errors of runs that failed, by name."""
+        return {record.name: record.error or "" for record in self.records() if record.status == "failed"}
+
     def finished(self) -> list[RunFolder]:
         return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
 
@@ -322,8 +326,7 @@ def run_grid(
         found = answers(results)
         write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results, found))
         if results.runs:
-            failed = {record.name: record.error or "" for record in folder.records() if record.status == "failed"}
-            write_grid(results, found, folder.path / "report.html", name=grid.name, failed=failed)
+            write_grid(results, found, folder.path / "report.html", name=grid.name, failed=folder.failed())
             try:
                 write_grid_figures(results, folder.path / "figures")
             except MissingExtraError as exc:

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from ice_eval.choices import Unit
-from ice_eval.cli._options import TASK, DataFolder, Format, Json, check_format, takes
+from ice_eval.cli._options import TASK, DataFolder, Format, Json, TaskFlags, check_format, takes, task_of, task_of_run
 from ice_eval.cli._output import is_data, print_data, print_json, print_tables
-from ice_eval.cli._tasks import TaskFlags, task_of, task_of_run
 from ice_eval.errors import ConfigError
 from ice_eval.settings import RunFields, run_config
 
@@ -39,9 +38,9 @@ def audit_infill(
     """
     from ice_eval.analysis import audit_fills
     from ice_eval.analysis import audit_infill as audited
+    from ice_eval.choices import PROTOCOLS
     from ice_eval.encoding import encode
     from ice_eval.operators import POOL_EXAMPLES
-    from ice_eval.protocols import PROTOCOLS
     from ice_eval.report.analyses import audit_data, audit_notes, audit_tables
 
     check_format(style, out, json=as_json)
@@ -68,7 +67,7 @@ def audit_infill(
     fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
     if as_json:
         print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
-    elif style is not None and is_data(style):
+    elif is_data(style):
         print_data(audit_data(found, fills), style, out)
     else:
         print_tables(audit_tables(found, fills), audit_notes(found, fills), style=style)

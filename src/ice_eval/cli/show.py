@@ -58,7 +58,7 @@ def show(
     In a terminal attributions are shades and rationales are underlined; elsewhere rationales are in brackets. Steps of
     chains are shaded by the effect of their removal.
     """
-    from ice_eval.protocols import PROTOCOLS
+    from ice_eval.choices import PROTOCOLS
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 

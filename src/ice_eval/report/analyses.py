@@ -8,8 +8,8 @@ from typing import Any, get_args
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
+from ice_eval.choices import protocol_of
 from ice_eval.files import as_text
-from ice_eval.protocols import protocol_of
 from ice_eval.report.colours import word_of, word_of_line
 from ice_eval.report.data import DataTable, Row, data_table
 from ice_eval.results import Plan, RunFolder, SummaryLine

@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Mapping
 
 from ice_eval import stats
-from ice_eval.protocols import protocol_of
+from ice_eval.choices import protocol_of
 from ice_eval.results import SummaryLine
 from ice_eval.results.summary import CONTROL
 from ice_eval.table import EMPTY, percent

@@ -4,9 +4,8 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ice_eval import stats
-from ice_eval.choices import TableColumns
+from ice_eval.choices import Protocol, TableColumns, protocol_of
 from ice_eval.nulls import SIZE
-from ice_eval.protocols import Protocol, protocol_of
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import cot_notes
 from ice_eval.report.citations import citation_notes

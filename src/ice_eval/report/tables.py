@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ice_eval import stats
-from ice_eval.choices import TableColumns
+from ice_eval.choices import TableColumns, protocol_of
 from ice_eval.files import as_text
-from ice_eval.protocols import protocol_of
 from ice_eval.report.chains import cot_tables
 from ice_eval.report.citations import citation_tables
 from ice_eval.report.colours import verdict_of, word_of_line

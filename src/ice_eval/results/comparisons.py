@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.choices import PROTOCOLS, Protocol
 from ice_eval.errors import ConfigError
 from ice_eval.operators import operators as operator_registry
-from ice_eval.protocols import PROTOCOLS, Protocol
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
