@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from ice_eval.analysis.chains import CHAINS, capacities
 from ice_eval.analysis.checks import Answered
-from ice_eval.files import as_text
+from ice_eval.files import as_text, write_asked
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
 from ice_eval.report.colours import word_of
 from ice_eval.report.conclusion import listed
-from ice_eval.report.page import Drawings, html_page, write_page
+from ice_eval.report.page import html_page
 from ice_eval.report.sentences import flag_note, setting_of
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunDifference, Summary, WinRateDifference
@@ -61,7 +61,8 @@ class DifferencePlot(NamedTuple):
 
 def write_comparison(found: Sequence[RunDifference], path: Path) -> Path:
     """Write the page of some comparisons with the same first run; raise `ConfigError` if that fails."""
-    return write_page(comparison_page(found), path)
+    write_asked(path, comparison_page(found).encode("utf-8"))
+    return path
 
 
 def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
@@ -80,7 +81,6 @@ def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
         "plot": _plot(found, letters),
         "tables": difference_tables(found),
         "notes": difference_notes(found),
-        "drawn": Drawings(),
         **content,
     }
     return html_page("comparison.html", page)

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ice_eval.errors import IceError, is_broken, without_controls
 from ice_eval.files import as_text
 from ice_eval.report.comparison import comparison_page, run_letters
-from ice_eval.report.page import Drawings, html_page, page
+from ice_eval.report.page import html_page, page
 from ice_eval.results import differences
 from ice_eval.view.index import RunEntry, RunIndex, grid_table, runs_table
 from ice_eval.view.what_if import EXAMPLES, WhatIf, examples_of, refusal
@@ -122,7 +122,6 @@ class _Pages:
             "runs": runs_table(entries),
             "grid": grid_table(entries),
             "unreadable": unreadable,
-            "drawn": Drawings(),
         }
         return _page(html_page("runs.html", content, own=["runs.js"], live=True))
 
@@ -158,7 +157,6 @@ class _Pages:
             "fields": list(known[0].fields) if known else [],
             "is_ready": self._what_if.is_ready(entry.manifest),
             "links": [_HOME, ("Report of the run", f"/run/{entry.id}/")],
-            "drawn": Drawings(),
         }
         return _page(html_page("what_if.html", content, own=[] if refused else ["what_if.js"], live=True))
 
@@ -225,5 +223,5 @@ def _unexpected(request: Request, exc: Exception) -> Response:
 def _sentence(request: Request, said: str, status: int) -> Response:
     if request.method == "POST":
         return JSONResponse({"error": said}, status)
-    content = {"title": "ICE runs", "said": said, "links": [_HOME], "drawn": Drawings()}
+    content = {"title": "ICE runs", "said": said, "links": [_HOME]}
     return _page(html_page("message.html", content), status)
