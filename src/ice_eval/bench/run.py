@@ -91,12 +91,11 @@ class BenchFolder:
             if not _has_fields(of_chains, run.settings):
                 return False
         summary = folder.summary()
-        return (
-            all(set(getattr(asked, key)) <= known[key] for key in ADDABLE)
-            and asked.eraser <= stored.eraser
-            # A run in which no example could be evaluated is finished too, but failed.
-            and (any(line.n for line in summary.configurations) or bool(_n_chains(summary.chains)))
-        )
+        # A run in which no example could be evaluated is finished too, but failed.
+        n_chains = 0 if summary.chains is None else summary.chains.problems.n_evaluated
+        was_evaluated = n_chains > 0 or any(line.n for line in summary.configurations)
+        has_lists = all(set(getattr(asked, key)) <= known[key] for key in ADDABLE)
+        return has_lists and asked.eraser <= stored.eraser and was_evaluated
 
     def grid(self, **changes: Any) -> Grid:
         """Return the grid of the folder; `changes` are keys in place of its own."""
@@ -143,10 +142,6 @@ def _has_fields(stored: ChainSettings, settings: Mapping[str, Any]) -> bool:
         if not (set(wanted) <= set(has) if isinstance(wanted, tuple) else wanted <= has):
             return False
     return True
-
-
-def _n_chains(chains: ChainSummary | None) -> int:
-    return 0 if chains is None else chains.problems.n_evaluated
 
 
 def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:

@@ -15,7 +15,7 @@ import typer
 from typer import Option
 
 from ice_eval import __version__
-from ice_eval.cli import _output, audit, method, prepare, report, reproduce, run, show
+from ice_eval.cli import _output, method, prepare, report, reproduce, run, show
 from ice_eval.errors import ConfigError, IceError
 
 __all__ = ["app", "main"]
@@ -77,13 +77,13 @@ _RUN, _READ, _PREPARE, _KNOW = "Evaluate", "Read a run", "Prepare a run", "Know 
 _command(run.demo, "demo", _RUN)
 _command(run.run, "run", _RUN)
 _command(run.bench, "bench", _RUN)
-_command(audit.f_fidelity, "f-fidelity", _RUN)
+_command(run.f_fidelity, "f-fidelity", _RUN)
 _command(report.report, "report", _READ)
 _command(show.show, "show", _READ)
 _command(report.compare, "compare", _READ)
 _command(show.view, "view", _READ)
 _command(report.measures, "measures", _READ)
-_command(audit.audit_infill, "audit-infill", _READ)
+_command(show.audit_infill, "audit-infill", _READ)
 _command(report.rescore, "rescore", _READ)
 app.add_typer(prepare.app, name="task", rich_help_panel=_PREPARE)
 _command(run.plan, "plan", _PREPARE)

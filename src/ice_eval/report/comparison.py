@@ -130,17 +130,16 @@ def answer(found: RunDifference, letter: str) -> str:
     if not settled:
         closest = f"the clearest difference is that of {_named(lines[0], letter, several)}"
         return f"Whether A or {letter} is better, the examples do not settle: {closest}."
-    better = {name: [line for line in settled if _better(line, letter) == name] for name in (letter, "A")}
+    wins = [line for line in settled if (line.difference or 0.0) > 0]
+    better = {letter: wins, "A": [line for line in settled if line not in wins]}
     sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in better.items() if side]
     said = "; ".join(sides) + "."
     if len(sides) > 1:
         said = f"Neither run is better throughout: {said}"
     left = len(lines) - len(settled)
-    return (
-        said
-        if not left
-        else f"{said} The other {_count(left)} of {len(lines)} {'is' if left == 1 else 'are'} not settled."
-    )
+    others = "difference" if left == 1 else f"{left} differences"
+    rest = f" The other {others} of {len(lines)} {'is' if left == 1 else 'are'} not settled." if left else ""
+    return said + rest
 
 
 def leading(found: RunDifference) -> list[WinRateDifference]:
@@ -148,14 +147,6 @@ def leading(found: RunDifference) -> list[WinRateDifference]:
     tested = [line for line in found.configurations if line.p_adjusted is not None and line.difference is not None]
     lines = [line for line in tested if line.attribution != CONTROL]
     return [line for line in lines if line.operator != ALL] or lines
-
-
-def _better(line: WinRateDifference, letter: str) -> str:
-    return letter if (line.difference or 0.0) > 0 else "A"
-
-
-def _count(n: int) -> str:
-    return "difference" if n == 1 else f"{n} differences"
 
 
 def _place(line: WinRateDifference) -> str:

@@ -236,9 +236,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         limits = dict.fromkeys(percent(rate) if rate <= 1 else "none (too few examples)" for rate in ends)
         smallest = " to ".join(limits) or "unknown (one example, or no spread)"
         yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
-    if any(
-        line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE and _is_small(line.p_value) for line in lines
-    ):
+    uncertain = [line for line in lines if line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE]
+    if any(line.p_value is not None and line.p_value <= 0.05 for line in uncertain):
         yield (
             "p tests if the explanation may be a random set, and may be small although the interval covers 50 %: the "
             "interval must hold for every win rate in it, and verdicts follow the interval alone."
@@ -250,10 +249,6 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
         yield flag_note(flag, where=where, meanings=meanings)
-
-
-def _is_small(p_value: float | None) -> bool:
-    return p_value is not None and p_value <= 0.05
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
