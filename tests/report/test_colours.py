@@ -23,9 +23,7 @@ def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
         assert contrast(fill, INKS[word]) >= 4.5
 
 
-@pytest.mark.parametrize(
-    "words", [(*TAXONOMY,), (RANDOM, "weakly faithful", "faithful"), (ANTI_FAITHFUL, RANDOM)]
-)
+@pytest.mark.parametrize("words", [(*TAXONOMY,), (RANDOM, "weakly faithful", "faithful"), (ANTI_FAITHFUL, RANDOM)])
 def test_neighbouring_words_differ_in_lightness_too(words):
     fills = [WORD_COLOURS[word] for word in words]
     assert all(contrast(one, other) >= 1.3 for one, other in zip(fills, fills[1:], strict=False))

@@ -71,11 +71,10 @@ TASK = TaskFlags._fields
 _TYPES: Mapping[str, Any] = {"count": int, "number": float, "flag": bool, "file": Path, "pairs": list[str]}
 
 
-def takes(*settings: str, panels: bool = False) -> Callable[[Command], Command]:
+def takes(*settings: str) -> Callable[[Command], Command]:
     """Add the options of some settings to a command; its first parameter gets their values, by name."""
     chosen = [SETTINGS[name] for name in settings]
-    options = [_parameter(each, panel=each.panel if panels else None) for each in chosen]
-    return functools.partial(_with_options, chosen, options)
+    return functools.partial(_with_options, chosen, [_parameter(each) for each in chosen])
 
 
 def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETTINGS)) -> Command:
@@ -88,7 +87,7 @@ def takes_evaluation(command: Command, *, relevant: Collection[str] = tuple(SETT
     return _with_options(SETTINGS.values(), [*options, *inspect.signature(_files).parameters.values()], command)
 
 
-def _parameter(each: Setting, *, panel: str | None, hidden: bool = False) -> inspect.Parameter:
+def _parameter(each: Setting, *, panel: str | None = None, hidden: bool = False) -> inspect.Parameter:
     """Return a setting as an option under a help heading."""
     kind = _TYPES.get(each.kind, str)
     default = inspect.Parameter.empty if each.default is REQUIRED else each.default
