@@ -15,7 +15,7 @@ ROOT = Path(ice_eval.__file__).parent
 
 LAYERS = [
     {"choices", "records", "errors", "_registry", "seeding", "files"},
-    {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "protocols", "servers"},
+    {"tasks", "operators", "rationales", "nulls", "stats", "subjects", "words", "servers"},
     {"models", "boundaries", "encoding", "interop", "table"},
     {"scoring", "settings"},
     {"attributions", "executors", "results"},

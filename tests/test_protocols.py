@@ -9,7 +9,7 @@ import pytest
 from tests.rows import ledger_rows, name_of
 
 import ice_eval as ice
-from ice_eval.protocols import PROTOCOLS, ProtocolName
+from ice_eval.choices import PROTOCOLS, ProtocolName
 from ice_eval.rationales import independent_sets, units_of
 from ice_eval.records import Kind
 from ice_eval.results.ledger import clipped_nsr

@@ -9,11 +9,13 @@ import math
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 from ice_eval._registry import did_you_mean
 from ice_eval.choices import (
     DYNAMIC,
+    PROTOCOLS,
     SUBJECTS,
     Adaptive,
     AnswerStep,
@@ -25,6 +27,7 @@ from ice_eval.choices import (
     LabelScoring,
     Order,
     Pose,
+    Protocol,
     ProtocolName,
     Scope,
     Share,
@@ -34,7 +37,6 @@ from ice_eval.choices import (
     Until,
 )
 from ice_eval.errors import ConfigError
-from ice_eval.protocols import PROTOCOLS, Protocol
 
 Kind = Literal["text", "names", "shares", "count", "number", "flag", "file", "pairs"]
 """Form of a value: `names` and `shares` are comma-separated lists, and `pairs` is a repeatable option."""
@@ -55,7 +57,6 @@ _KINDS: Mapping[type, Kind] = {bool: "flag", int: "count", float: "number", tupl
 _ALL: tuple[SubjectName, ...] = get_args(SubjectName)
 _TEXTS: tuple[SubjectName, ...] = ("text", "context")
 """Subjects that a model reads as tokens."""
-_CHAIN: tuple[SubjectName, ...] = ("chain",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +64,10 @@ class Setting:
     """One setting of a run."""
 
     name: str
-    default: Any
-    """None if the default depends on other settings."""
     help: str
     panel: str
+    default: Any = None
+    """None if the default depends on other settings."""
     flag: str = ""
     """Name on the command line, if it differs."""
     kind: Kind = "text"
@@ -91,54 +92,53 @@ def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
     return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas
 
 
+_of_all = partial(setting, subjects=_ALL)
+_of_texts = partial(setting, subjects=_TEXTS)
+_of_chains = partial(setting, panel=CHAINS, subjects=("chain",))
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunFields:
     """The settings that define what is tested."""
 
-    attributions: tuple[str, ...] = setting(
-        ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", subjects=_ALL,
-        depends=True, help="By default attention,gradient,random; see `ice list`.",
+    attributions: tuple[str, ...] = _of_all(
+        ("attention", "gradient", "random"), panel=WHAT, role="adds", everyday=True, metavar="NAMES", depends=True,
+        help="By default attention,gradient,random; see `ice list`.",
     )  # fmt: skip
-    operators: tuple[str, ...] = setting(
-        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", subjects=_ALL, depends=True,
+    operators: tuple[str, ...] = _of_all(
+        ("delete", "infill"), role="adds", everyday=True, metavar="NAMES", depends=True,
         help="By default delete,infill; see `ice list operators`.",
     )  # fmt: skip
-    directions: tuple[Direction, ...] = setting(
+    directions: tuple[Direction, ...] = _of_texts(
         ("sufficiency",), role="adds", flag="direction", everyday=True, metavar="NAMES", depends=True,
-        subjects=_TEXTS, help="sufficiency (keep, the default) and/or necessity (remove).",
+        help="sufficiency (keep, the default) and/or necessity (remove).",
     )  # fmt: skip
-    k: tuple[Share, ...] = setting(
-        (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES", subjects=_ALL,
+    k: tuple[Share, ...] = _of_all(
+        (0.2,), role="adds", kind="shares", everyday=True, metavar="SHARES",
         help="Shares of units in a rationale, or dynamic.",
     )  # fmt: skip
-    n: int = setting(
-        500, panel=WHAT, everyday=True, subjects=_ALL, depends=True,
-        help="Examples: by default 500 texts or claims, or 100 chains.",
-    )  # fmt: skip
-    m: int = setting(
-        DEFAULT_M, depends=True, everyday=True, subjects=_ALL,
+    n: int = _of_all(
+        500, panel=WHAT, everyday=True, depends=True, help="Examples: by default 500 texts or claims, or 100 chains."
+    )
+    m: int = _of_all(
+        DEFAULT_M,
+        everyday=True,
+        depends=True,
         help=f"Random sets per rationale: by default {DEFAULT_M}, or 20 of steps.",
-    )  # fmt: skip
-    nulls: tuple[str, ...] = setting(
+    )
+    nulls: tuple[str, ...] = _of_texts(
         ("size",), role="adds", flag="null", metavar="NAMES",
-        subjects=_TEXTS,
         help="Properties that random sets share with the rationale; see `ice list nulls`.",
     )  # fmt: skip
-    adaptive: Adaptive | None = setting(
+    adaptive: Adaptive | None = _of_texts(
         None, metavar="WORD",
-        subjects=_TEXTS,
         help="Fewer random sets: dataset (a pilot decides) or examples (until each test is decided, by default at most "
         f"{SEQUENTIAL_M}).",
     )  # fmt: skip
-    until: Until | None = setting(
-        None, metavar="WORD", subjects=_TEXTS,
-        help="decided: stop as soon as every verdict is settled.",
-    )  # fmt: skip
-    seed: int = setting(
-        0, everyday=True, subjects=_ALL, help="Defines random sets, fills and the random control."
-    )  # fmt: skip
-    unit: Unit = setting(
-        "token", everyday=True, metavar="WORD", subjects=_TEXTS, depends=True,
+    until: Until | None = _of_texts(None, metavar="WORD", help="decided: stop as soon as every verdict is settled.")
+    seed: int = _of_all(0, everyday=True, help="Defines random sets, fills and the random control.")
+    unit: Unit = _of_texts(
+        "token", everyday=True, metavar="WORD", depends=True,
         help="Unit to remove: token (by default), word, sentence or passage.",
     )  # fmt: skip
     scope: Scope = setting(
@@ -150,28 +150,24 @@ class RunFields:
         None, depends=True, optional=True, metavar="LABEL",
         help="Explain why --target LABEL rather than this label: scores are log p(target) - log p(versus).",
     )  # fmt: skip
-    sign: Sign = setting(
+    sign: Sign = _of_texts(
         "support", depends=True, metavar="WORD",
-        subjects=_TEXTS,
         help="Order of signed attributions: support of the label (by default) or abs, the magnitude.",
     )  # fmt: skip
-    fills: FillMode = setting(
+    fills: FillMode = _of_texts(
         "shared", depends=True, metavar="WORD",
-        subjects=_TEXTS,
         help="Fills of infill: shared by all rows (by default) or own, drawn for each row.",
     )  # fmt: skip
-    n_fills: int = setting(
+    n_fills: int = _of_texts(
         PROTOCOLS["default"].n_fills, depends=True,
-        subjects=_TEXTS,
         help=f"Fills per example: by default {PROTOCOLS['default'].n_fills}, at most one per random set.",
     )  # fmt: skip
     label_scoring: LabelScoring | None = setting(
         None, metavar="WORD", help="first (token) or full (chain rule); by default whichever decides."
     )
     calibration: Calibration = setting(
-        "none", metavar="WORD",
-        help="contextual (divide scores by the label prior of the empty input) or none.",
-    )  # fmt: skip
+        "none", metavar="WORD", help="contextual (divide scores by the label prior of the empty input) or none."
+    )
     order: Order | None = setting(
         None, depends=True, optional=True, metavar="WORD",
         help="Rows of a hub data set: shuffled (by default) or stored.",
@@ -186,10 +182,9 @@ class RunFields:
     )  # fmt: skip
     eraser: bool = setting(False, role="adds", help="Also score the rows of ERASER's measures; see `ice measures`.")
     protocol: ProtocolName = setting(
-        "default",
-        metavar="WORD",
+        "default", metavar="WORD",
         help="Choices to follow: default, paper, released (the paper's package) or authors (its scripts).",
-    )
+    )  # fmt: skip
 
     @property
     def choices(self) -> Protocol:
@@ -222,40 +217,36 @@ _USUAL_OF: Mapping[SubjectName, Mapping[str, Any]] = {
 class ChainFields:
     """The settings that define rows of chains of thought, and nothing else."""
 
-    repeats: int = setting(3, panel=CHAINS, subjects=_CHAIN, help="Answers to the full chain, for the noise floor.")
-    temperature: float | None = setting(
-        0.0, panel=CHAINS, subjects=_CHAIN, kind="text", metavar="NUMBER",
-        help="Of all requests, or server: the server's own.",
-    )  # fmt: skip
-    max_tokens: int = setting(
-        1024, panel=CHAINS, subjects=("chain", "context"), role="adds",
+    repeats: int = _of_chains(3, help="Answers to the full chain, for the noise floor.")
+    temperature: float | None = _of_chains(
+        0.0, kind="text", metavar="NUMBER", help="Of all requests, or server: the server's own."
+    )
+    max_tokens: int = _of_chains(
+        1024, subjects=("chain", "context"), role="adds",
         help="Longest chain or cited answer, in tokens. Raising it asks again for chains that were cut off.",
     )  # fmt: skip
-    answer_tokens: int = setting(
-        128, panel=CHAINS, subjects=_CHAIN, role="adds",
+    answer_tokens: int = _of_chains(
+        128, role="adds",
         help="Longest reply to some of the steps, in tokens. Raising it asks again for replies that were cut off.",
     )  # fmt: skip
-    chain_from: ChainFrom = setting(
-        "auto", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
+    chain_from: ChainFrom = _of_chains(
+        "auto", metavar="WORD",
         help="Chain of a model that thinks first: thinking, visible, or auto (thinking if there is any).",
     )  # fmt: skip
-    answer_step: AnswerStep = setting(
-        "drop", panel=CHAINS, subjects=_CHAIN, metavar="WORD",
+    answer_step: AnswerStep = _of_chains(
+        "drop", metavar="WORD",
         help="Steps that state the final answer: drop or keep. Kept, every chain looks sufficient.",
     )  # fmt: skip
-    poses: tuple[Pose, ...] = setting(
-        ("user",), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
+    poses: tuple[Pose, ...] = _of_chains(
+        ("user",), role="adds", metavar="NAMES",
         help="How steps are shown: user (with a request to rely on them), neutral (without) or prefill (as the "
         "model's turn). Tables are about the first.",
     )  # fmt: skip
-    hints: tuple[Hint, ...] = setting(
-        (), panel=CHAINS, subjects=_CHAIN, role="adds", metavar="NAMES",
+    hints: tuple[Hint, ...] = _of_chains(
+        (), role="adds", metavar="NAMES",
         help="Wrong answers to put into the question, as opinion, authority or metadata: does the chain admit them?",
     )  # fmt: skip
-    levels: bool = setting(
-        False, panel=CHAINS, subjects=_CHAIN, role="adds",
-        help="Also test attention and gradient in tokens; for local models.",
-    )  # fmt: skip
+    levels: bool = _of_chains(False, role="adds", help="Also test attention and gradient in tokens; for local models.")
 
 
 class RunConfig(RunFields):
@@ -279,12 +270,12 @@ class RunConfig(RunFields):
 RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fields(RunFields))
 CHAIN = (
     Setting(
-        name="responses", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_CHAIN,
+        name="responses", panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=("chain",),
         help="Given chains: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(
-        name="worked_example", default=False, panel=CHAINS, kind="flag", subjects=_CHAIN,
+        name="worked_example", default=False, panel=CHAINS, kind="flag", subjects=("chain",),
         help="Show a solved problem before every question: small models need it.",
     ),
 )  # fmt: skip
@@ -294,142 +285,116 @@ CONTEXT = (
         help="Test each cited answer as one claim, with all of its citations.",
     ),
 )  # fmt: skip
+_what = partial(Setting, panel=WHAT)
 SUBJECT = (
-    Setting(
-        name="model", default=REQUIRED, panel=WHAT, everyday=True, metavar="MODEL", subjects=_ALL,
+    _what(
+        name="model", default=REQUIRED, everyday=True, metavar="MODEL", subjects=_ALL,
         help="Hub id, folder, .gguf file, python:module:function, openai:NAME or a name of `ice list models`.",
     ),
-    Setting(
-        name="task", default=None, panel=WHAT, everyday=True, metavar="TASK", subjects=_ALL,
+    _what(
+        name="task", everyday=True, metavar="TASK", subjects=_ALL,
         help="Name of `ice list tasks` (sst2, sst2/minimal) or task file; or give --data, --prompt and --labels.",
     ),
-    Setting(
-        name="data", default=None, panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=_ALL,
+    _what(
+        name="data", kind="file", everyday=True, metavar="FILE", subjects=_ALL,
         help=".jsonl or .csv with the fields, `label`, `id`, `group`.",
     ),
-    Setting(
-        name="columns", default=None, panel=WHAT, everyday=True, metavar="NAME=COL",
-        help="Data columns, as text=comment; or paper (tables).",
+    _what(
+        name="columns", everyday=True, metavar="NAME=COL", help="Data columns, as text=comment; or paper (tables)."
     ),
-    Setting(
-        name="prompt", default=None, panel=WHAT, everyday=True, metavar="TEXT",
-        help="Prompt with fields, as 'Review: {text}\\nSentiment:'.",
+    _what(
+        name="prompt", everyday=True, metavar="TEXT", help="Prompt with fields, as 'Review: {text}\\nSentiment:'."
     ),
-    Setting(
-        name="labels", default=None, panel=WHAT, everyday=True, metavar="WORDS",
-        help="Comma-separated label words, in the order of indices.",
+    _what(
+        name="labels", everyday=True, metavar="WORDS", help="Comma-separated label words, in the order of indices."
     ),
-    Setting(
-        name="target_text", default=None, panel=WHAT, metavar="TEXT",
+    _what(
+        name="target_text", metavar="TEXT",
         help="Explain this continuation of the prompt in place of a label; '{answer}' is a column.",
     ),
-    Setting(
-        name="explain", default=None, panel=WHAT, metavar="FIELDS",
-        help="Fields to explain, comma-separated; by default all of the prompt's.",
+    _what(
+        name="explain", metavar="FIELDS", help="Fields to explain, comma-separated; by default all of the prompt's."
     ),
-    Setting(
-        name="attribution_file", default=None, panel=WHAT, kind="pairs", everyday=True, metavar="NAME=FILE",
-        role="adds", subjects=_TEXTS, help="Explanations of another tool; may be repeated.",
+    _what(
+        name="attribution_file", kind="pairs", everyday=True, metavar="NAME=FILE", role="adds", subjects=_TEXTS,
+        help="Explanations of another tool; may be repeated.",
     ),
 )  # fmt: skip
 CHAT = (
-    Setting(
-        name="chat", default=None, panel=WHAT, kind="flag",
-        subjects=_TEXTS, help="Make the prompt a user turn of the model's chat template.",
+    _what(
+        name="chat", kind="flag", subjects=_TEXTS, help="Make the prompt a user turn of the model's chat template."
     ),
-    Setting(name="system", default=None, panel=WHAT, metavar="TEXT", subjects=_TEXTS, help="System turn of the chat."),
+    _what(name="system", metavar="TEXT", subjects=_TEXTS, help="System turn of the chat."),
 )  # fmt: skip
+_where = partial(Setting, panel=WHERE, subjects=_ALL)
 LOADING = (
-    Setting(
-        name="device", default="auto", panel=WHERE, everyday=True, metavar="NAME", role="computes", subjects=_ALL,
-        help="auto, cpu, cuda, …",
+    _where(
+        name="device", default="auto", everyday=True, metavar="NAME", role="computes", help="auto, cpu, cuda, …"
     ),
-    Setting(
-        name="dtype", default="auto", panel=WHERE, everyday=True, metavar="NAME", subjects=_ALL,
-        help="auto, float32, bfloat16 or float16.",
+    _where(
+        name="dtype", default="auto", everyday=True, metavar="NAME", help="auto, float32, bfloat16 or float16."
     ),
-    Setting(
-        name="device_map", default=None, panel=WHERE, metavar="MAP", role="computes", subjects=_ALL,
+    _where(
+        name="device_map", metavar="MAP", role="computes",
         help="Spread a large model over devices: auto, balanced, balanced_low_0, sequential or a JSON file.",
     ),
-    Setting(
-        name="max_memory", default=None, panel=WHERE, metavar="SIZES", role="computes", subjects=_ALL,
+    _where(
+        name="max_memory", metavar="SIZES", role="computes",
         help="Limits of --device-map auto, as 0=20GiB,cpu=60GiB.",
     ),
-    Setting(
-        name="load_in", default=None, panel=WHERE, metavar="BITS", subjects=_ALL,
+    _where(
+        name="load_in", metavar="BITS",
         help="Quantise weights: 8bit, 4bit (bitsandbytes), torchao-8bit, quanto-8bit or quanto-4bit.",
     ),
 )  # fmt: skip
-BATCHING = (
-    Setting(
-        name="token_budget", default=None, panel=WHERE, kind="count", role="computes",
-        subjects=_TEXTS, help="Tokens per batch; by default what suits the device.",
-    ),
-)  # fmt: skip
+_of_work = partial(_where, role="computes", subjects=_TEXTS)
+BATCHING = (_of_work(name="token_budget", kind="count", help="Tokens per batch; by default what suits the device."),)
 EXECUTION = (
-    Setting(
-        name="executor", default="local", panel=WHERE, metavar="NAME", role="computes",
-        subjects=_TEXTS,
+    _of_work(
+        name="executor", default="local", metavar="NAME",
         help="local, or ray (replicas on a cluster); see `ice list executors`.",
     ),
-    Setting(
-        name="address", default=None, panel=WHERE, metavar="ADDRESS", role="computes",
-        subjects=_TEXTS,
+    _of_work(
+        name="address", metavar="ADDRESS",
         help="Of a running Ray cluster, or auto; by default $RAY_ADDRESS, else one is started here.",
     ),
-    Setting(
-        name="gpus_per_worker", default=None, panel=WHERE, kind="number", role="computes",
-        subjects=_TEXTS,
+    _of_work(
+        name="gpus_per_worker", kind="number",
         help="GPUs of each replica, or a share of one; by default 1 where there are GPUs.",
     ),
 )  # fmt: skip
+_served = partial(Setting, panel=SERVER, role="computes", subjects=_ALL)
 SERVING = (
-    Setting(
-        name="base_url", default=None, panel=WHERE, everyday=True, metavar="URL", role="computes", subjects=_ALL,
+    _served(
+        name="base_url", panel=WHERE, everyday=True, metavar="URL",
         help="Server of openai:NAME, as http://localhost:8000/v1.",
     ),
-    Setting(
-        name="tokenizer", default=None, panel=SERVER, metavar="MODEL",
-        subjects=_TEXTS,
+    _served(
+        name="tokenizer", role="rows", metavar="MODEL", subjects=_TEXTS,
         help="Hub id or folder of the served model, to send token ids where the server takes them.",
     ),
-    Setting(
-        name="api_key_env", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
-        help="Environment variable with the key; by default OPENAI_API_KEY.",
+    _served(
+        name="api_key_env", metavar="NAME", help="Environment variable with the key; by default OPENAI_API_KEY."
     ),
-    Setting(
-        name="concurrency", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
-        help="Most requests at a time; by default 16.",
-    ),
-    Setting(
-        name="timeout", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Seconds per attempt; by default 300.",
-    ),
-    Setting(
-        name="limit_field", default=None, panel=SERVER, metavar="NAME", role="computes", subjects=_ALL,
+    _served(name="concurrency", kind="count", help="Most requests at a time; by default 16."),
+    _served(name="timeout", kind="number", help="Seconds per attempt; by default 300."),
+    _served(
+        name="limit_field", metavar="NAME",
         help="Field of the token limit: max_tokens (by default) or max_completion_tokens.",
     ),
-    Setting(
-        name="extra_body", default=None, panel=SERVER, metavar="JSON", subjects=_ALL,
+    _served(
+        name="extra_body", role="rows", metavar="JSON",
         help='Further fields of every request, as \'{"reasoning_effort": "minimal"}\'.',
     ),
-    Setting(
-        name="max_requests", default=None, panel=SERVER, kind="count", role="computes", subjects=_ALL,
+    _served(
+        name="max_requests", kind="count",
         help="Most charged requests; the run stops there, and the same command continues.",
     ),
-    Setting(
-        name="max_cost", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Most that requests may cost, in the currency of the prices.",
+    _served(
+        name="max_cost", kind="number", help="Most that requests may cost, in the currency of the prices."
     ),
-    Setting(
-        name="price_in", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Price of a million input tokens.",
-    ),
-    Setting(
-        name="price_out", default=None, panel=SERVER, kind="number", role="computes", subjects=_ALL,
-        help="Price of a million output tokens.",
-    ),
+    _served(name="price_in", kind="number", help="Price of a million input tokens."),
+    _served(name="price_out", kind="number", help="Price of a million output tokens."),
 )  # fmt: skip
 
 SETTINGS: Mapping[str, Setting] = {
@@ -454,8 +419,7 @@ def refuse_others(values: Mapping[str, Any], subject: SubjectName, task: str) ->
         if subject not in each.subjects and not _is_usual(values.get(each.name), each.default):
             raise ConfigError(
                 f"{each.option} is about {SUBJECTS[each.subjects[0]]}, and the task '{task}' is about "
-                f"{SUBJECTS[subject]}; "
-                "leave it out."
+                f"{SUBJECTS[subject]}; leave it out."
             )
 
 

@@ -1,15 +1,7 @@
-from typing import get_args
-
 import pytest
 
-from ice_eval.report.colours import (
-    OPERATOR_COLOURS,
-    TAXONOMY_COLOURS,
-    WORD_COLOURS,
-    WORD_TEXT_COLOURS,
-    operator_colour,
-)
-from ice_eval.stats import ANTI_FAITHFUL, PATTERNS, POSITIVE, RANDOM, WORDS, Taxonomy
+from ice_eval.report.colours import FILLS, INKS, OPERATOR_COLOURS, WORD_COLOURS, operator_colour
+from ice_eval.stats import ANTI_FAITHFUL, PATTERNS, POSITIVE, RANDOM, TAXONOMY, WORDS
 
 
 def luminance(colour: str) -> float:
@@ -25,15 +17,13 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_every_word_has_a_colour_and_text_that_can_be_read_on_it():
-    assert set(TAXONOMY_COLOURS) == set(get_args(Taxonomy))
-    assert set(WORD_COLOURS) == set(WORD_TEXT_COLOURS) == {*TAXONOMY_COLOURS, *WORDS, *PATTERNS}
-    for word, fill in WORD_COLOURS.items():
-        assert contrast(fill, WORD_TEXT_COLOURS[word]) >= 4.5
+    assert set(WORD_COLOURS) == {*TAXONOMY, *WORDS, *PATTERNS}
+    assert set(FILLS) == set(INKS)
+    for word, fill in FILLS.items():
+        assert contrast(fill, INKS[word]) >= 4.5
 
 
-@pytest.mark.parametrize(
-    "words", [(*TAXONOMY_COLOURS,), (RANDOM, "weakly faithful", "faithful"), (ANTI_FAITHFUL, RANDOM)]
-)
+@pytest.mark.parametrize("words", [(*TAXONOMY,), (RANDOM, "weakly faithful", "faithful"), (ANTI_FAITHFUL, RANDOM)])
 def test_neighbouring_words_differ_in_lightness_too(words):
     fills = [WORD_COLOURS[word] for word in words]
     assert all(contrast(one, other) >= 1.3 for one, other in zip(fills, fills[1:], strict=False))

@@ -12,7 +12,7 @@ from tests.small_runs import Waves, picks, run, task_of, texts, write_lines
 
 from ice_eval.api import Run
 from ice_eval.errors import ConfigError, MissingExtraError
-from ice_eval.report.colours import TAXONOMY_COLOURS, UNKNOWN_COLOUR, WORD_COLOURS
+from ice_eval.report.colours import UNKNOWN_COLOUR, WORD_COLOURS
 from ice_eval.report.figures import example_nulls, figures, ranked, theme, write_figures
 from ice_eval.report.figures.examples import LIMIT
 from ice_eval.results import RunFolder, view_example
@@ -115,8 +115,8 @@ def test_heatmap_has_a_cell_and_a_number_for_every_configuration(folder, drawn, 
 @pytest.mark.parametrize(
     ("verdict", "colour"),
     [
-        ("anti-faithful", TAXONOMY_COLOURS["anti-faithful"]),
-        (NOT_DISTINGUISHABLE, TAXONOMY_COLOURS["near-random"]),
+        ("anti-faithful", WORD_COLOURS["anti-faithful"]),
+        (NOT_DISTINGUISHABLE, WORD_COLOURS["near-random"]),
         ("better than random", WORD_COLOURS["better than random"]),
         ("undecidable: 85 % of sets tie", WORD_COLOURS["undecidable"]),
         (None, UNKNOWN_COLOUR),

@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.small_runs import lines_of, picks, run, task_of, texts
 
 from ice_eval.errors import ConfigError
-from ice_eval.report.colours import TAXONOMY_COLOURS
+from ice_eval.report.colours import WORD_COLOURS
 from ice_eval.report.example import N_BINS, example_lines, histogram, pieces
 from ice_eval.results.ledger import sigmoid
 from ice_eval.results.view import Scores
@@ -191,7 +191,7 @@ def test_a_run_is_a_table_with_the_colours_of_its_words(found):
     page = Elements(found._repr_html_())
     cells = {text: attributes["style"] for attributes, text in page.all("td")}
     lines = found.folder.summary().configurations
-    coloured = [text for text, style in cells.items() if any(c in style for c in TAXONOMY_COLOURS.values())]
+    coloured = [text for text, style in cells.items() if any(c in style for c in WORD_COLOURS.values())]
     assert {str(line.verdict) for line in lines} <= set(coloured)
     assert len(page.all("tr")) == 1 + len(lines)
     assert [text for _, text in page.all("caption")] == ["waves on waves"]

@@ -91,12 +91,11 @@ class BenchFolder:
             if not _has_fields(of_chains, run.settings):
                 return False
         summary = folder.summary()
-        return (
-            all(set(getattr(asked, key)) <= known[key] for key in ADDABLE)
-            and asked.eraser <= stored.eraser
-            # A run in which no example could be evaluated is finished too, but failed.
-            and (any(line.n for line in summary.configurations) or bool(_n_chains(summary.chains)))
-        )
+        # A run in which no example could be evaluated is finished too, but failed.
+        n_chains = 0 if summary.chains is None else summary.chains.problems.n_evaluated
+        was_evaluated = n_chains > 0 or any(line.n for line in summary.configurations)
+        has_lists = all(set(getattr(asked, key)) <= known[key] for key in ADDABLE)
+        return has_lists and asked.eraser <= stored.eraser and was_evaluated
 
     def grid(self, **changes: Any) -> Grid:
         """Return the grid of the folder; `changes` are keys in place of its own."""
@@ -124,6 +123,10 @@ class BenchFolder:
         """Return the state of each run, as last written."""
         return [RunRecord(**each) for each in read_json(self.path / "grid.json")["runs"]]
 
+    def failed(self) -> dict[str, str]:
+        """Return the errors of runs that failed, by name."""
+        return {record.name: record.error or "" for record in self.records() if record.status == "failed"}
+
     def finished(self) -> list[RunFolder]:
         return [self.run_folder(record.name) for record in self.records() if record.status == "complete"]
 
@@ -139,10 +142,6 @@ def _has_fields(stored: ChainSettings, settings: Mapping[str, Any]) -> bool:
         if not (set(wanted) <= set(has) if isinstance(wanted, tuple) else wanted <= has):
             return False
     return True
-
-
-def _n_chains(chains: ChainSummary | None) -> int:
-    return 0 if chains is None else chains.problems.n_evaluated
 
 
 def finished_runs(grid: Grid, folder: BenchFolder) -> list[GridRun]:
@@ -322,8 +321,7 @@ def run_grid(
         found = answers(results)
         write_json(folder.path / "bench.json", bench_summary(grid, folder.records(), results, found))
         if results.runs:
-            failed = {record.name: record.error or "" for record in folder.records() if record.status == "failed"}
-            write_grid(results, found, folder.path / "report.html", name=grid.name, failed=failed)
+            write_grid(results, found, folder.path / "report.html", name=grid.name, failed=folder.failed())
             try:
                 write_grid_figures(results, folder.path / "figures")
             except MissingExtraError as exc:

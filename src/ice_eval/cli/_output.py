@@ -9,15 +9,20 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import typer
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.style import Style
+from rich.table import Column
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from ice_eval.errors import without_controls
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.style import Style
-    from rich.text import Text
-
     from ice_eval.choices import TableColumns
     from ice_eval.report import DataTable, Table
     from ice_eval.results import Plan, RunFolder, Summary
@@ -40,10 +45,8 @@ _UNSAFE = re.compile("[\x7f-\x9f\ud800-\udfff]")
 """Control characters that JSON need not escape, and lone surrogates."""
 
 
-def console() -> "Console":
+def console() -> Console:
     """Return standard output; as wide as any table if it is not a terminal."""
-    from rich.console import Console
-
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=_WIDE)
 
 
@@ -51,10 +54,8 @@ def print_text(text: str, *, error: bool = False) -> None:
     print(without_controls(text), file=sys.stderr if error else sys.stdout, flush=error)
 
 
-def print_line(line: "Text | str", *, indent: int = 0, out: "Console | None" = None) -> None:
+def print_line(line: Text | str, *, indent: int = 0, out: Console | None = None) -> None:
     """Print one line; if the terminal is narrower, wrap it between words and indent the rest."""
-    from rich.text import Text
-
     from ice_eval.report.example import harmless
 
     out = out or console()
@@ -64,9 +65,7 @@ def print_line(line: "Text | str", *, indent: int = 0, out: "Console | None" = N
     out.print(line, soft_wrap=True)
 
 
-def _broken(line: "Text", out: "Console", indent: int) -> "Text":
-    from rich.text import Text
-
+def _broken(line: Text, out: Console, indent: int) -> Text:
     first = line.wrap(out, out.width)[0]
     rest = line[len(first.plain) :]
     rest = rest[len(rest.plain) - len(rest.plain.lstrip()) :]
@@ -89,8 +88,6 @@ def capped(lines: Sequence[str], counted: str, most: int = _RUNS) -> list[str]:
 
 def exit_if(failed: Sequence[str]) -> None:
     """Print what fails a gate and exit with 1, if anything does."""
-    import typer
-
     for line in failed:
         print_text(f"ice: {line}", error=True)
     if failed:
@@ -239,18 +236,15 @@ def print_data(tables: "Sequence[DataTable]", style: str, out: Path | None) -> N
         print_text(str(path))
 
 
-def is_data(style: str | None) -> bool:
+def is_data(style: str | None) -> TypeGuard[str]:
     """Return True for a format whose tables are data."""
     from ice_eval.report import DATA_FORMATS
 
     return style in DATA_FORMATS
 
 
-def fitted(table: "Table", out: "Console") -> "RenderableType":
+def fitted(table: "Table", out: Console) -> RenderableType:
     """Return the table in the form that fits: whole, without minor columns, in sections, or a line per cell."""
-    from rich.console import Group
-    from rich.text import Text
-
     if not out.is_terminal:
         return _drawn(table, _natural(table))  # readers of a pipe or a file want all of it
     found = table
@@ -271,13 +265,8 @@ def fitted(table: "Table", out: "Console") -> "RenderableType":
     return _stacked(table)
 
 
-def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
+def _drawn(table: "Table", widths: Sequence[int]) -> RenderableType:
     """Return the titled table with columns of these widths."""
-    from rich import box
-    from rich.console import Group
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     found = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for name, width in zip(table.header, widths, strict=True):
         found.add_column(Text(name, style="bold"), width=width, overflow="fold")
@@ -288,8 +277,6 @@ def _drawn(table: "Table", widths: Sequence[int]) -> "RenderableType":
 
 def _natural(table: "Table") -> list[int]:
     """Return widths at which no cell is broken."""
-    from rich.cells import cell_len
-
     return [max(map(cell_len, column)) for column in zip(table.header, *table.rows, strict=True)]
 
 
@@ -310,17 +297,13 @@ def _widths(table: "Table", room: int) -> list[int] | None:
 
 def _least(column: Sequence[str]) -> int:
     """Return the smallest width of a column if headers and long cells are broken between words."""
-    from rich.cells import cell_len
-
     words = max(cell_len(word) for cell in column for word in (cell.split() or [""]))
     cells = max((min(cell_len(cell), _LONG) for cell in column[1:]), default=0)
     return max(words, cells)
 
 
-def _style(table: "Table", line: int, place: int) -> "Style":
+def _style(table: "Table", line: int, place: int) -> Style:
     """Return the style of a cell: the colour of its word, bold for the best."""
-    from rich.style import Style
-
     from ice_eval.report.colours import FILLS, INKS
 
     word = table.words[line][place] if table.words else None
@@ -350,13 +333,8 @@ def _sections(table: "Table", names: Sequence[str]) -> "Iterator[Table]":
         yield replace(part, title=", ".join([table.title, *head]))
 
 
-def _stacked(table: "Table") -> "RenderableType":
+def _stacked(table: "Table") -> RenderableType:
     """Return a block for every row, with one line per cell."""
-    from rich.console import Group
-    from rich.table import Column
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
     blocks: list[RenderableType] = [Text(table.title, style="bold")]
     for line, row in enumerate(table.rows):
         block = RichTable.grid(Column(), Column(overflow="fold"), padding=(0, 2))

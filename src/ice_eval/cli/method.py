@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from rich.text import Text
 from typer import Argument, Option
 
 from ice_eval._registry import did_you_mean
@@ -43,8 +44,6 @@ class Entry(NamedTuple):
 
 def listing(what: Annotated[str | None, Argument(help=_KINDS)] = None, as_json: Json = False) -> None:
     """List what is known by name, with a line on each; without WHAT, names alone."""
-    from rich.text import Text
-
     known = _lists()
     if what is None:
         every = {kind: [entry.name for entry in entries()] for kind, entries in known.items()}
@@ -178,7 +177,7 @@ def _print_overview(style: str | None, out: Path | None, *, as_json: bool) -> No
             }
         )
         return
-    if style is not None and is_data(style):
+    if is_data(style):
         known = [{"table": each.name, "title": each.title} for each in paper_tables().values()]
         print_data([data_table("claims", claims()), data_table("tables", known)], style, out)
         return
@@ -213,7 +212,7 @@ def _print_table(name: str, style: str | None, out: Path | None, *, as_json: boo
     if as_json:
         print_json(content)
         return
-    if style is not None and is_data(style):
+    if is_data(style):
         print_data([data_table(name, content if name == DISCREPANCIES else content["rows"])], style, out)
         return
     print_tables([shown], style=style)

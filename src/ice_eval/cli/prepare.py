@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 from typer import Argument, Option
 
-from ice_eval.cli._options import TASK, Json, arguments_of, takes, takes_evaluation
+from ice_eval.cli._options import TASK, Json, TaskFlags, arguments_of, names, takes, takes_evaluation, task_of
 from ice_eval.cli._output import print_json, print_line, print_text
-from ice_eval.cli._tasks import TaskFlags, names, task_of
 from ice_eval.errors import ConfigError
 from ice_eval.settings import CHAT, LOADING, SUBJECT, names_of, run_config, values_of
 
@@ -86,8 +86,6 @@ _UNIT_STYLES = ("black on cyan", "black on yellow")
 
 
 def _print(found: "TaskCheck") -> None:
-    from rich.text import Text
-
     for number, prompt in enumerate(found.prompts, start=1):
         print_line(Text(f"prompt {number} (units in brackets, the rest is protected)", style="bold"))
         line, units = Text(), itertools.cycle(_UNIT_STYLES)

@@ -18,6 +18,7 @@ from ice_eval.cli._options import (
     MaxDropped,
     check_format,
     check_share,
+    names,
     table_columns,
 )
 from ice_eval.cli._output import (
@@ -34,7 +35,6 @@ from ice_eval.cli._output import (
     print_tables,
     print_text,
 )
-from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError, require
 from ice_eval.files import as_text
 
@@ -136,7 +136,7 @@ def report(
         paths = [str(folder.path) for folder in found]
         if as_json:
             _print_json(summaries, paths)  # it has both intervals
-        elif style is not None and is_data(style):
+        elif is_data(style):
             print_data(data_of(found, summaries), style, out)  # so have they
         elif style is not None:
             print_tables(tables(shown, simultaneous=simultaneous, columns=view), style=style)
@@ -153,8 +153,7 @@ def _failed_runs(paths: Iterable[Path]) -> dict[str, str]:
     from ice_eval.bench import BenchFolder
 
     folders = [BenchFolder(path) for path in paths if BenchFolder.is_one(path)]
-    records = [record for folder in folders for record in folder.records()]
-    return {record.name: record.error or "" for record in records if record.status == "failed"}
+    return {name: error for folder in folders for name, error in folder.failed().items()}
 
 
 def _print_json(summaries: "list[Summary]", folders: list[str]) -> None:
@@ -233,7 +232,7 @@ def compare(
         _print_written(html, None, [], as_json=as_json)
     elif as_json:
         print_json({"first": str(first.path), "comparisons": [each.as_dict() for each in found]})
-    elif style is not None and is_data(style):
+    elif is_data(style):
         print_data(difference_data(found), style, out)
     elif full or style is not None:
         print_tables(difference_tables(found), difference_notes(found), style=style)
@@ -258,7 +257,7 @@ def _compare_with_paper(folders: list[Path], style: str | None, out: Path | None
     table = beside_table(found)
     if as_json:
         print_json({"run": str(folder.path), **found.as_dict()})
-    elif style is not None and is_data(style):
+    elif is_data(style):
         head = {"folder": as_text(folder.path), "model": found.model, "task": found.task}
         print_data([data_table("configurations", found.configurations, **head)], style, out)
     elif table.rows:
@@ -292,7 +291,7 @@ def measures(
         print_json({"folders": [str(folder.path) for folder in found], "measures": [r.as_dict() for r in results]})
         return
     notes = measure_notes(results, found)
-    if style is not None and is_data(style):
+    if is_data(style):
         print_data(measure_data(results, found), style, out)
     else:
         print_tables(measure_tables(results, found), notes, style=style)

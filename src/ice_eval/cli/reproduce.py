@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from ice_eval.cli._options import Json, takes
+from ice_eval.cli._options import Json, model_names, takes
 from ice_eval.cli._output import print_json, print_line, print_tables, print_text
-from ice_eval.cli._tasks import names
 from ice_eval.errors import ConfigError
 from ice_eval.settings import EXECUTION, LOADING, SERVING, names_of, values_of
 
@@ -55,9 +54,9 @@ def reproduce(
     Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
     """
     from ice_eval.api.progress import Bar
+    from ice_eval.choices import PROTOCOLS
     from ice_eval.executors import executor_named
     from ice_eval.files import home_expanded
-    from ice_eval.protocols import PROTOCOLS
     from ice_eval.reproduce import Reproduction, chosen
 
     items = chosen(targets or [])
@@ -118,14 +117,10 @@ def _results(made: "list[Made]", progress: "list[Progress]", findings: list[dict
 
 def _models(given: list[str] | None) -> dict[str, list[str]] | None:
     """Return models by experiment, those of all under an empty name; paths are made absolute."""
-    from ice_eval.models import models
-
     found: dict[str, list[str]] = {}
     for each in given or ():
         experiment, equals, rest = each.partition("=")
-        named = names(rest if equals else each)
-        resolved = [name if name in models or not Path(name).exists() else str(Path(name).resolve()) for name in named]
-        found.setdefault(experiment if equals else "", []).extend(resolved)
+        found.setdefault(experiment if equals else "", []).extend(model_names(rest if equals else each))
     return found or None
 
 

@@ -1,32 +1,38 @@
-"""Runs to look at: `ice show` and `ice view`."""
+"""Runs to look at, and into: `ice show`, `ice view` and `ice audit-infill`."""
 
-import contextlib
 import itertools
-import logging
 import math
 import os
 import secrets
-import signal
-import socket
 import sys
 import threading
 import webbrowser
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
-from ice_eval.cli._options import Json, table_columns
-from ice_eval.cli._output import console, print_json, print_line, print_tables, print_text
+from ice_eval.choices import PROTOCOLS, Unit
+from ice_eval.cli._options import (
+    TASK,
+    DataFolder,
+    Format,
+    Json,
+    TaskFlags,
+    check_format,
+    table_columns,
+    takes,
+    task_of,
+    task_of_run,
+)
+from ice_eval.cli._output import console, is_data, print_data, print_json, print_line, print_tables, print_text
 from ice_eval.errors import ConfigError, require, without_turns
 from ice_eval.files import as_text
+from ice_eval.settings import RunFields, run_config
 
 if TYPE_CHECKING:
-    import uvicorn
-    from starlette.types import ASGIApp
-
+    from ice_eval.models import Model
     from ice_eval.results import Configuration, ExampleView, InputRow, LedgerRow, RunFolder
 
 
@@ -58,7 +64,6 @@ def show(
     In a terminal attributions are shades and rationales are underlined; elsewhere rationales are in brackets. Steps of
     chains are shaded by the effect of their removal.
     """
-    from ice_eval.protocols import PROTOCOLS
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
 
@@ -192,9 +197,6 @@ def _record(row: "LedgerRow", view: "ExampleView") -> dict[str, Any]:
 
 # --- ice view -------------------------------------------------------------------------------------------------------
 
-GRACE_S = 3.0
-"""Seconds that a question to a model may still take after Ctrl-C."""
-
 
 def view(
     folder: Annotated[Path, Argument(help="Folder with runs, in it or below it.")] = Path("."),
@@ -213,7 +215,7 @@ def view(
         require(module, install="ice-eval[view]", purpose="to show runs")
     os.environ["HF_HUB_OFFLINE"] = "1"  # before anything of the hub is imported
     from ice_eval.view import RunIndex, WhatIf
-    from ice_eval.view.server import HOST, application
+    from ice_eval.view.server import HOST, application, listening_on, stoppable
 
     if not folder.is_dir():
         raise ConfigError(f"{folder} is no folder; give one with runs: ice view FOLDER.")
@@ -223,9 +225,9 @@ def view(
         reasons = "".join(f" {name}: {reason}" for name, reason in runs.unreadable[:1])
         raise ConfigError(f"no finished run in {folder} or below it; `ice run --out FOLDER` makes one.{reasons}")
     places = [each for each in (models, folder, Path(".")) if each is not None]
-    with _listening(HOST, port) as listening:
+    with listening_on(HOST, port) as listening:
         port, token = listening.getsockname()[1], secrets.token_urlsafe(32)
-        server = _server(application(runs, WhatIf(places), token=token, port=port))
+        server = stoppable(application(runs, WhatIf(places), token=token, port=port))
         url = f"http://{HOST}:{port}/?token={token}"
         if as_json:
             print_json({"url": url, "runs": len(entries)})
@@ -238,44 +240,112 @@ def view(
         server.run(sockets=[listening])
 
 
-@contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Open a socket, or raise `ConfigError` if the port is taken."""
-    with socket.socket() as found:
-        if os.name == "posix":  # the port of a server that has just ended
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((host, port))
-            found.listen()
-        except OSError as exc:
-            raise ConfigError(f"port {port} cannot be used ({exc.strerror}); choose another --port, or none.") from exc
-        yield found
+# --- ice audit-infill -----------------------------------------------------------------------------------------------
 
 
-def _server(app: "ASGIApp") -> "uvicorn.Server":
-    """Return a server that answers until SIGINT or SIGTERM, and then ends as if it were done."""
-    import uvicorn
+@takes(*TASK)
+def audit_infill(
+    values: dict[str, Any],
+    folder: Annotated[Path | None, Argument(metavar="[RUN]", help="A finished run with infill rows.")] = None,
+    model: Annotated[str | None, Option(help="Whose tokenizer to use; by default the run's.")] = None,
+    n: Annotated[int | None, Option(min=2, help="Examples of the pool; by default 2,000.")] = None,
+    unit: Annotated[str | None, Option(help="token (by default) or word.")] = None,
+    words: Annotated[
+        Path | None, Option(help="Text file of label-indicative words, in place of the task's list.")
+    ] = None,
+    seed: Annotated[int, Option(help="Seed of the shuffles.")] = 0,
+    style: Format = None,
+    out: DataFolder = None,
+    as_json: Json = False,
+) -> None:
+    """Show which label-indicative units infill may still write, and in a finished run whether that mattered.
 
-    class Server(uvicorn.Server):
-        @contextlib.contextmanager
-        def capture_signals(self) -> Iterator[None]:  # uvicorn would raise them again when it has ended
-            yield
+    Needs no weights. With RUN, its fills are read from the ledger, and win rates with and without label-indicative
+    fills are compared.
+    """
+    from ice_eval.analysis import audit_fills
+    from ice_eval.analysis import audit_infill as audited
+    from ice_eval.encoding import encode
+    from ice_eval.operators import POOL_EXAMPLES
+    from ice_eval.report.analyses import audit_data, audit_notes, audit_tables
 
-    options: dict[str, Any] = {
-        "log_level": "error",
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,
-    }
-    server = Server(uvicorn.Config(app, ws="none", lifespan="off", **options))
+    check_format(style, out, json=as_json)
+    run = _audited_run(folder, model, n, unit)
+    config: RunFields = run_config({"n": 1, "unit": unit}) if run is None else run.manifest().config
+    if config.unit == "sentence":
+        raise ConfigError(
+            "infill of sentences writes whole ones of other texts; only units of token or word are audited."
+        )
+    flags = TaskFlags(**values)
+    chosen = task_of(flags) if run is None else task_of_run(run, flags)
+    listed = None if words is None else _words(words)
+    chosen.examples(limit=1)  # a bad file is reported before a tokenizer is loaded
+    reader = _reader(model, run)
+    reserve = reader.labels(chosen, scoring=config.label_scoring).reserve
+    cut_into: Unit = "word" if config.unit == "word" else "token"
+    items = [
+        (encode(reader.codec, chosen, each, unit=cut_into, scope=config.scope, reserve=reserve), each.gold)
+        for each in chosen.examples(limit=max(n or POOL_EXAMPLES, config.n))
+    ]
+    alone = PROTOCOLS[config.protocol].label_words_only
+    pool = items[: n or POOL_EXAMPLES]
+    found = audited(reader.codec, chosen, pool, model=reader.name, words=listed, label_words_only=alone, seed=seed)
+    fills = None if run is None else audit_fills(run, found, {item.example_id: item for item, _ in items})
+    if as_json:
+        print_json({**found.as_dict(), **({} if fills is None else {"run": str(folder), **fills.as_dict()})})
+    elif is_data(style):
+        print_data(audit_data(found, fills), style, out)
+    else:
+        print_tables(audit_tables(found, fills), audit_notes(found, fills), style=style)
 
-    def stop(number: int, frame: object) -> None:
-        logging.disable()  # a request that is cut off is no error
-        server.should_exit = server.force_exit = True
-        last = threading.Timer(GRACE_S, os._exit, (0,))  # nothing is written, so a model may be left in mid-answer
-        last.daemon = True
-        last.start()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
-    return server
+def _audited_run(folder: Path | None, model: str | None, n: int | None, unit: str | None) -> "RunFolder | None":
+    """Return the run to audit; None if a model and a task are given."""
+    from ice_eval.results import RunFolder
+
+    if folder is None:
+        if model is None:
+            raise ConfigError("neither a run nor a model was given: ice audit-infill RUN, or --model M --task T.")
+        return None
+    run = RunFolder.existing(folder)
+    if n is not None or unit is not None:
+        raise ConfigError("a run has its own --n and --unit; leave them out.")
+    run.require_complete()
+    return run
+
+
+def _refuse_served(run: "RunFolder") -> None:
+    server = run.manifest().server
+    if server is None:
+        return
+    if server.tokenizer is not None:
+        raise ConfigError(f"{run.path} is of a served model; give its tokenizer: --model {server.tokenizer}.")
+    raise ConfigError(
+        f"{run.path} is of a model behind a server that was evaluated without --tokenizer, and its fills are no tokens "
+        "that could be audited; `ice audit-infill --model M --task T` audits the data as another model reads them."
+    )
+
+
+def _reader(model: str | None, run: "RunFolder | None") -> "Model":
+    """Return a model that reads texts: the named one, or the run's."""
+    from ice_eval.models import load_reader
+
+    if model is not None:
+        return load_reader(model)
+    assert run is not None, "without a run a model is given"
+    _refuse_served(run)
+    name = run.manifest().config.model
+    try:
+        return load_reader(name)
+    except ConfigError as exc:  # the name of a folder does not include its path
+        raise ConfigError(f"the run's model '{name}' was not found by its name; give --model ({exc})") from exc
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        found = path.read_text(encoding="utf-8").replace(",", " ").split()
+    except (OSError, UnicodeDecodeError) as exc:
+        raise ConfigError(f"{path} cannot be read as text: {exc}.") from exc
+    if not found:
+        raise ConfigError(f"{path} holds no words; words with spaces or lines between are expected.")
+    return found

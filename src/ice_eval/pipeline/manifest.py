@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ice_eval.attributions import fields_of
+from ice_eval.choices import protocol_flag
 from ice_eval.pipeline.engine import Engine
 from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica
 from ice_eval.pipeline.subject import Subject
-from ice_eval.protocols import protocol_flag
 from ice_eval.records import Example
 from ice_eval.results import RunFolder, config_hash, content_hash_of_all, now, numbers_hash, versions_of
 from ice_eval.results.identity import NUMBERS

@@ -1,19 +1,23 @@
 """Tables and pages from run folders; never from models."""
 
 from ice_eval.report.chains import ChainVerdict, chain_verdict
-from ice_eval.report.comparison import write_comparison
+from ice_eval.report.comparison import (
+    adaptation_notes,
+    adaptation_table,
+    difference_notes,
+    difference_tables,
+    write_comparison,
+)
 from ice_eval.report.conclusion import conclude, conclusion_table
 from ice_eval.report.data import DATA_FORMATS, DataTable, data_of, data_table, data_text, difference_data, write_data
 from ice_eval.report.gate import failures, losses, words_of
 from ice_eval.report.page import ShownExample, summary_html, write_grid, write_html
 from ice_eval.report.provenance import write_audit
-from ice_eval.report.sentences import adaptation_notes, difference_notes, notes, plan_notes
+from ice_eval.report.sentences import notes, plan_notes
 from ice_eval.report.tables import (
     FORMATS,
-    adaptation_table,
     agreement_table,
     cost_table,
-    difference_tables,
     formatted,
     in_paper_columns,
     plan_table,

@@ -8,13 +8,13 @@ from typing import Any, get_args
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
 from ice_eval.analysis.infill_audit import LOOSE_COUNT, LOOSE_Z, N_SHUFFLES, ContaminationEffect, PieceKind
 from ice_eval.analysis.measures import Found, Measured, Missing, Part
+from ice_eval.choices import protocol_of
 from ice_eval.files import as_text
-from ice_eval.protocols import protocol_of
 from ice_eval.report.colours import word_of, word_of_line
 from ice_eval.report.data import DataTable, Row, data_table
 from ice_eval.results import Plan, RunFolder, SummaryLine
 from ice_eval.results.outcomes import ALL
-from ice_eval.table import EMPTY, Column, Table, naming, percent, table_of
+from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, percent, table_of
 
 _MOST_LINES = 50
 _STAR = 0.05
@@ -80,17 +80,17 @@ def _part_table(part: Part, lines: Sequence[Mapping[str, Any]]) -> Table:
 def variance_table(plan: Plan) -> Table:
     """Return the origin of the variance of an example's win rate, for every configuration of a plan."""
     several = [name for name in ("direction", "k", "null") if len({getattr(each, name) for each in plan.variances}) > 1]
-    columns = (
+    shown = (
         *naming("attribution", "operator", *several),
         Column("variance", "variance", "fraction"),
         *(Column(name, name, "percent") for name in ("examples", "fills", "sets")),
     )
-    return table_of("Variance of a win rate, as asked, by what differs", plan.variances, columns)
+    return table_of("Variance of a win rate, as asked, by what differs", plan.variances, shown)
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]], *, rows: str = "rows") -> Table:
     """Return a table of rows, or requests, and minutes of every run."""
-    columns = (
+    shown = (
         *naming("model", "task", "prompt", "language"),
         Column("n", "examples", "count"),
         Column("rows", rows, "count"),
@@ -98,7 +98,7 @@ def grid_plan_table(lines: Sequence[Mapping[str, Any]], *, rows: str = "rows") -
         Column("minutes", "minutes", "decimal"),
         *naming("status"),
     )
-    return table_of("Plan", lines, columns)
+    return table_of("Plan", lines, shown)
 
 
 def grid_plan_notes(lines: Sequence[Mapping[str, Any]], *, of_chains: bool = False) -> list[str]:
@@ -133,13 +133,13 @@ def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     lines = [dict.fromkeys(known) | {**run, "error": run.get("error") or None} for run in runs]
     of_chains = any("accuracy" in run for run in runs)
     of_texts = (Column("confidence", "confidence", "percent"), Column("tokens_median", "median tokens", "shortest"))
-    columns = (
+    shown = (
         Column("name", "run", "text"),
         *naming("status"),
         *((Column("accuracy", "accuracy", "percent"),) if of_chains else of_texts),
         *(naming("error") if any(line["error"] for line in lines) else ()),
     )
-    return table_of("Runs", lines, columns)
+    return table_of("Runs", lines, shown)
 
 
 def grid_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
@@ -231,10 +231,8 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
         *naming("attribution", "operator", "null", "direction", "k", "reference"),
         Column("contaminated", "contaminated", "text", get=lambda line: _of_group(line, "contaminated")),
         Column("clean", "clean", "text", get=lambda line: _of_group(line, "clean")),
-        Column("difference", "difference", "points"),
-        Column("difference_ci", "95 % CI", "points interval"),
-        Column("p_value", "p", "p-value"),
-        Column("p_adjusted", "p adj.", "p-value"),
+        *estimate("difference", "difference", "points"),
+        *columns("p-value", p_value="p", p_adjusted="p adj."),
     )
     return [*tables, table_of("Win rates where fills tell the label, and where none does", fills.effects, effects)]
 
@@ -332,14 +330,13 @@ def paper_index(tables: Sequence[paper.PaperTable]) -> Table:
 def claims_table(claims: Sequence[paper.Claim]) -> Table:
     """Return every figure that the paper states, beside the value from its tables."""
     signs = {"equal": "", "above": "> ", "below": "< "}
-    columns = (
-        Column("says", "figure", "text"),
-        Column("where", "where", "text"),
+    shown = (
+        *columns("text", says="figure", where="where"),
         Column("stated", "stated", "text", get=lambda claim: f"{signs[claim.relation]}{claim.stated:g}"),
         Column("recomputed", "from the tables", "text", get=lambda claim: f"{claim.recomputed:.4g}"),
         Column("agrees", "holds", "yes/no"),
     )
-    return table_of("Figures that the paper states", claims, columns)
+    return table_of("Figures that the paper states", claims, shown)
 
 
 def discrepancies_table(discrepancies: Sequence[paper.Discrepancy]) -> Table:
@@ -350,17 +347,16 @@ def discrepancies_table(discrepancies: Sequence[paper.Discrepancy]) -> Table:
 
 def beside_table(found: paper.BesidePaper) -> Table:
     """Return the win rates of a run beside the published ones; without rows where the paper has none of them."""
-    columns = (
+    shown = (
         *naming("attribution", "operator", "k", "n"),
         Column("win_rate", "win rate", "percent", word=lambda line: word_of(line.attribution, line.verdict)),
         Column("win_rate_ci", "95 % CI", "percent interval"),
         Column("published", "published", "percent", word=lambda line: line.published_taxonomy),
         Column("difference", "difference", "points"),
         Column("covered", "in the interval", "yes/no"),
-        Column("taxonomy", "word", "text"),
-        Column("published_taxonomy", "published word", "text"),
+        *columns("text", taxonomy="word", published_taxonomy="published word"),
     )
-    return table_of("Beside the paper", found.configurations, columns)
+    return table_of("Beside the paper", found.configurations, shown)
 
 
 def beside_notes(found: paper.BesidePaper) -> list[str]:

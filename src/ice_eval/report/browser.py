@@ -12,8 +12,8 @@ from markupsafe import Markup
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
+from ice_eval.choices import PROTOCOLS
 from ice_eval.files import as_text
-from ice_eval.protocols import PROTOCOLS
 from ice_eval.report.example import (
     ALWAYS,
     LARGEST_LOG_ODDS,

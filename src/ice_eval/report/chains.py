@@ -12,7 +12,7 @@ from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary, RawLine
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
-from ice_eval.table import Column, Table, beside, interval, naming, percent, table_of, written
+from ice_eval.table import Column, Table, beside, columns, estimate, interval, naming, percent, table_of, written
 
 
 class ChainRun(NamedTuple):
@@ -70,20 +70,14 @@ capacity_table = _declared(
     "Do the steps carry the answer?",
     capacities,
     *_PLACE,
-    Column("k_effective", "steps taken", "percent"),
+    *columns("percent", k_effective="steps taken"),
     *naming("n"),
-    Column("necessity", "Nec", "percent"),
-    Column("necessity_ci", "Nec 95 % CI", "percent interval"),
-    Column("sufficiency", "Suf", "percent"),
-    Column("sufficiency_ci", "Suf 95 % CI", "percent interval"),
-    Column("noise_floor", "noise floor", "percent"),
-    Column("no_steps", "no steps", "percent"),
-    Column("chance", "chance", "percent"),
-    Column("src", "SRC", "fraction"),
-    Column("src_ci", "SRC 95 % CI", "fraction interval"),
-    Column("src_adjusted", "SRC adj.", "fraction"),
-    Column("src_adjusted_ci", "SRC adj. 95 % CI", "fraction interval"),
-    Column("taxonomy", "word (estimate)", "text"),
+    *estimate("necessity", "Nec", "percent", "Nec 95 % CI"),
+    *estimate("sufficiency", "Suf", "percent", "Suf 95 % CI"),
+    *columns("percent", noise_floor="noise floor", no_steps="no steps", chance="chance"),
+    *estimate("src", "SRC", "fraction", "SRC 95 % CI"),
+    *estimate("src_adjusted", "SRC adj.", "fraction", "SRC adj. 95 % CI"),
+    *columns("text", taxonomy="word (estimate)"),
     Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.pattern),
 )
 
@@ -113,33 +107,27 @@ _TABLES = (
     _declared(
         "Chains of thought",
         lambda content: [content],
-        Column("problems.n", "problems", "text"),
-        Column("problems.n_evaluated", "evaluated", "text"),
+        *columns("text", **{"problems.n": "problems", "problems.n_evaluated": "evaluated"}),
         Column("problems.skipped", "skipped", "text", get=lambda content: sum(content.problems.skipped.values())),
-        Column("problems.n_unreadable", "answers unreadable", "text"),
-        Column("problems.n_gold", "with gold", "text"),
+        *columns("text", **{"problems.n_unreadable": "answers unreadable", "problems.n_gold": "with gold"}),
         Column("problems.accuracy", "accuracy", "percent"),
         Column("steps.mean", "steps (mean)", "decimal"),
-        Column("steps.least", "fewest", "text"),
-        Column("steps.most", "most", "text"),
+        *columns("text", **{"steps.least": "fewest", "steps.most": "most"}),
     ),
     capacity_table,
     _declared(
         "What unreadable replies leave open",  # if all of them had been the one thing, or the other
         lambda content: [line for line in capacities(content) if line.unreadable_rate],
         *_PLACE,
-        Column("unreadable_rate", "unreadable", "percent"),
-        Column("necessity_bounds", "Nec within", "percent interval"),
-        Column("sufficiency_bounds", "Suf within", "percent interval"),
-        Column("src_bounds", "SRC within", "fraction interval"),
-        Column("src_adjusted_bounds", "SRC adj. within", "fraction interval"),
+        *columns("percent", unreadable_rate="unreadable"),
+        *columns("percent interval", necessity_bounds="Nec within", sufficiency_bounds="Suf within"),
+        *columns("fraction interval", src_bounds="SRC within", src_adjusted_bounds="SRC adj. within"),
     ),
     _declared(
         "Chains with a necessary step",  # of those that gave their own answer in every repeat
         lambda content: [line for line in capacities(content) if line.necessary_step is not None],
         *_PLACE,
-        Column("necessary_step.rate", "share", "percent"),
-        Column("necessary_step.rate_ci", "95 % CI", "percent interval"),
+        *estimate("necessary_step.rate", "share", "percent"),
         Column("necessary_step_noise", "by noise alone", "percent"),
         Column("necessary_step.n", "n", "text"),
     ),
@@ -147,8 +135,7 @@ _TABLES = (
         "Whole, empty, shuffled and cut chains",
         _references,
         Column("name", "of the chains", "text"),
-        Column("rate", "share", "percent"),
-        Column("rate_ci", "95 % CI", "percent interval"),
+        *estimate("rate", "share", "percent"),
         Column("rate_bounds", "within, if all is counted", "percent interval"),
         *naming("n"),
     ),
@@ -156,31 +143,26 @@ _TABLES = (
         "How far the numbers depend on the operator and the pose",
         lambda content: content.operator_dependence,
         *naming("k", "operators", "measure", "n"),
-        Column("gap", "gap", "points"),
-        Column("gap_ci", "95 % CI", "points interval"),
+        *estimate("gap", "gap", "points"),
     ),
     _declared(
         "Tokens beside steps, by the model's own answer",
         lambda content: content.levels or (),
         *naming("attribution", "direction", "k", "unit", "n"),
-        Column("win_rate", "win rate", "percent"),
-        Column("win_rate_ci", "95 % CI", "percent interval"),
+        *estimate("win_rate", "win rate", "percent"),
         Column("verdict", "verdict", "text", word=lambda line: word_of(line.attribution, line.verdict)),
     ),
     _declared(
         "Does the answer follow a hint, and does the chain admit it?",
         lambda content: content.hints or (),
         *naming("hint", "n"),
-        Column("n_unread", "unreadable", "text"),
-        Column("follows", "answer follows", "percent"),
-        Column("follows_ci", "95 % CI", "percent interval"),
-        Column("follows_control", "without the hint", "percent"),
-        Column("gap", "difference", "points"),
-        Column("gap_ci", "95 % CI", "points interval"),
-        Column("n_moved", "moved by it", "text"),
-        Column("admits", "of these, chain admits", "percent"),
-        Column("admits_ci", "95 % CI", "percent interval"),
-        Column("admits_control", "same words without a hint", "percent"),
+        *columns("text", n_unread="unreadable"),
+        *estimate("follows", "answer follows", "percent"),
+        *columns("percent", follows_control="without the hint"),
+        *estimate("gap", "difference", "points"),
+        *columns("text", n_moved="moved by it"),
+        *estimate("admits", "of these, chain admits", "percent"),
+        *columns("percent", admits_control="same words without a hint"),
     ),
     _declared(
         "Raw scores beside win rates",
@@ -188,18 +170,14 @@ _TABLES = (
         *naming("attribution", "operator", "k", "measure", "n"),
         Column("raw", "raw score", "fraction"),
         Column("win_rate", "win rate", "percent"),
-        Column("raw_positive", "raw says yes", "yes/no"),
-        Column("win_rate_positive", "win rate says yes", "yes/no"),
-        Column("agree", "agree", "yes/no"),
+        *columns("yes/no", raw_positive="raw says yes", win_rate_positive="win rate says yes", agree="agree"),
     ),
     _declared(
         "Do raw scores and win rates agree?",
         lambda content: [content.raw_agreement] if content.raw_agreement.n else [],
-        Column("n", "configurations", "text"),
-        Column("both", "both say yes", "text"),
+        *columns("text", n="configurations", both="both say yes"),
         Column("neither", "neither", "text", get=lambda line: line.agree - line.both),
-        Column("raw_only", "raw score alone", "text"),
-        Column("win_rate_only", "win rate alone", "text"),
+        *columns("text", raw_only="raw score alone", win_rate_only="win rate alone"),
         Column("agree", "agree", "percent", get=lambda line: line.agree / line.n),
     ),
 )
@@ -208,38 +186,6 @@ _TABLES = (
 def cot_tables(*summaries: Summary) -> list[Table]:
     """Return all tables about the chains of some runs that have a row; runs of other kinds have none."""
     return [table for declared in _TABLES if (table := declared(*summaries)).rows]
-
-
-def chain_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
-    """Return capacity and verdict of a run and of others, by their letters, wherever both have a line.
-
-    Each number has the interval of its own run: there is none of a difference.
-    """
-    second = next(iter(others)) if len(others) == 1 else "other"
-    lines = []
-    for letter, other in others.items():
-        theirs = [] if other.chains is None else capacities(other.chains)
-        known = {(line.operator, line.k, line.chains): line for line in theirs}
-        for line in () if first.chains is None else capacities(first.chains):
-            match = known.get((line.operator, line.k, line.chains))
-            if match is not None:
-                place = {"operator": line.operator, "k": line.k, "chains": CHAINS[line.chains]}
-                lines.append({"run": letter, **place, "n": f"{line.n}, {match.n}", "A": line, second: match})
-    named = (*naming("run", "operator", "k", "chains"), Column("n", "n", "text"))
-    columns = (*named, *_of_run("A"), *_of_run(second))
-    return table_of("Do the steps carry the answer?", lines, columns)
-
-
-def _of_run(name: str) -> tuple[Column, ...]:
-    def word(line: Mapping[str, CapacityLine]) -> str | None:
-        verdict = line[name].verdict
-        return None if verdict is None else verdict.pattern
-
-    return (
-        Column(name, f"SRC adj. {name}", "fraction", get=lambda line: line[name].src_adjusted),
-        Column(name, f"95 % CI {name}", "fraction interval", get=lambda line: line[name].src_adjusted_ci),
-        Column(name, f"verdict {name}", "text", get=lambda line: line[name].verdict, word=word),
-    )
 
 
 _PLAIN: Mapping[Pattern, str] = {

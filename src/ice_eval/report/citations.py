@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ice_eval.rationales import DYNAMIC
 from ice_eval.records import PASSAGE_FIELD
@@ -115,30 +115,6 @@ def citation_tables(*summaries: Summary) -> list[Table]:
     )
     carried = table_of("Carried claims", [line for _, line in found], columns, runs=[run for run, _ in found])
     return [table for table in (words_table(*summaries), carried) if table.rows]
-
-
-def carried_difference_table(first: Summary, others: Mapping[str, Summary]) -> Table:
-    """Return the carried claims of a run and of others, by their letters, wherever both have a line."""
-    second = next(iter(others)) if len(others) == 1 else "other"
-    lines = list[dict[str, Any]]()
-    for letter, other in others.items():
-        theirs = other.citations.carried if other.citations else ()
-        known = {(line.attribution, line.operator, line.k): line for line in theirs}
-        for line in first.citations.carried if first.citations else ():
-            match = known.get((line.attribution, line.operator, line.k))
-            if match is not None:
-                named = {"run": letter, "attribution": line.attribution, "operator": line.operator, "k": line.k}
-                lines.append({**named, "n": f"{line.n}, {match.n}", "A": line, second: match})
-    columns = (*naming("run", "attribution", "operator", "k", "n"), *_of_run("A"), *_of_run(second))
-    return table_of("Carried claims", lines, columns)
-
-
-def _of_run(name: str) -> tuple[Column, ...]:
-    return (
-        Column(name, f"carried {name}", "percent", get=lambda line: line[name].carried),
-        Column(name, f"95 % CI {name}", "percent interval", get=lambda line: line[name].carried_ci),
-        Column(name, f"random {name}", "percent", get=lambda line: line[name].carried_random),
-    )
 
 
 def citation_notes(*summaries: Summary) -> list[str]:

@@ -5,7 +5,7 @@
 from collections.abc import Iterable, Mapping
 
 from ice_eval import stats
-from ice_eval.protocols import protocol_of
+from ice_eval.choices import protocol_of
 from ice_eval.results import SummaryLine
 from ice_eval.results.summary import CONTROL
 from ice_eval.table import EMPTY, percent
@@ -28,11 +28,6 @@ WORD_COLOURS: Mapping[str | None, str] = {
     "genuine": "#0f6b62",
 }
 """Fill of every word in a table; for steps of a chain, the deeper the teal the more they matter."""
-TAXONOMY_COLOURS: Mapping[str, str] = {word: WORD_COLOURS[word] for word in stats.TAXONOMY}
-WHITE, BLACK, UNKNOWN_COLOUR = "#ffffff", "#1c1c1c", "#b8b8b8"
-_DARK = {"anti-faithful", "faithful", "genuine"}
-WORD_TEXT_COLOURS: Mapping[str | None, str] = {word: WHITE if word in _DARK else BLACK for word in WORD_COLOURS}
-"""Text colour on that fill; the contrast is at least 4.5."""
 CLAIM_COLOURS: Mapping[str | None, str] = {
     "faithful": "#0f6b62",
     "uncited but used": "#9dbfe3",
@@ -42,13 +37,12 @@ CLAIM_COLOURS: Mapping[str | None, str] = {
 }
 """Fill of the word of a claim."""
 FILLS: Mapping[str | None, str] = {**WORD_COLOURS, **CLAIM_COLOURS}
-INKS: Mapping[str | None, str] = {
-    **WORD_TEXT_COLOURS,
-    **{word: WHITE if word in ("faithful", "post-rationalised") else BLACK for word in CLAIM_COLOURS},
-}
-"""Fill and text colour of every word, those of claims included."""
-SUPPORT, AGAINST = TAXONOMY_COLOURS["faithful"], TAXONOMY_COLOURS["anti-faithful"]
-"""Shades of units for and against the explained label."""
+"""Fill of every word, those of claims included."""
+SUPPORT, AGAINST = FILLS["faithful"], FILLS["anti-faithful"]
+"""Shades of units for and against the explained label; they alone are dark."""
+WHITE, BLACK, UNKNOWN_COLOUR = "#ffffff", "#1c1c1c", "#b8b8b8"
+INKS: Mapping[str | None, str] = {word: WHITE if fill in (SUPPORT, AGAINST) else BLACK for word, fill in FILLS.items()}
+"""Text colour on that fill; the contrast is at least 4.5."""
 
 OPERATOR_COLOURS: Mapping[str, str] = {
     "delete": "#c44e00",

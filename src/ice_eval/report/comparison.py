@@ -1,22 +1,29 @@
-"""The comparison of a first run with others as a page: sentences that answer, differences as intervals, and tables."""
+"""Runs compared with a first one: sentences that answer, tables, notes, and a page with differences as intervals."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from ice_eval.files import as_text
+from ice_eval.analysis.chains import CHAINS, capacities
+from ice_eval.analysis.checks import Answered
+from ice_eval.files import as_text, write_asked
+from ice_eval.nulls import SIZE
 from ice_eval.report.chains import chain_verdict
 from ice_eval.report.citations import headline
+from ice_eval.report.colours import word_of
 from ice_eval.report.conclusion import listed
-from ice_eval.report.page import Drawings, html_page, write_page
-from ice_eval.report.sentences import difference_notes, setting_of
-from ice_eval.report.tables import difference_tables, rate_columns, run_letters, run_names, setting
+from ice_eval.report.page import html_page
+from ice_eval.report.sentences import flag_note, setting_of
+from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunDifference, Summary, WinRateDifference
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.summary import CONTROL
-from ice_eval.table import Table, table_of, written
+from ice_eval.results.records import Adaptation, CapacityLine
+from ice_eval.results.summary import CONTROL, SMALL_N
+from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, share, table_of, written
 
 SETTLED = 0.05
 """Largest adjusted p-value of a difference that names the better run."""
@@ -54,7 +61,8 @@ class DifferencePlot(NamedTuple):
 
 def write_comparison(found: Sequence[RunDifference], path: Path) -> Path:
     """Write the page of some comparisons with the same first run; raise `ConfigError` if that fails."""
-    return write_page(comparison_page(found), path)
+    write_asked(path, comparison_page(found).encode("utf-8"))
+    return path
 
 
 def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
@@ -73,7 +81,6 @@ def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
         "plot": _plot(found, letters),
         "tables": difference_tables(found),
         "notes": difference_notes(found),
-        "drawn": Drawings(),
         **content,
     }
     return html_page("comparison.html", page)
@@ -123,17 +130,16 @@ def answer(found: RunDifference, letter: str) -> str:
     if not settled:
         closest = f"the clearest difference is that of {_named(lines[0], letter, several)}"
         return f"Whether A or {letter} is better, the examples do not settle: {closest}."
-    better = {name: [line for line in settled if _better(line, letter) == name] for name in (letter, "A")}
+    wins = [line for line in settled if (line.difference or 0.0) > 0]
+    better = {letter: wins, "A": [line for line in settled if line not in wins]}
     sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in better.items() if side]
     said = "; ".join(sides) + "."
     if len(sides) > 1:
         said = f"Neither run is better throughout: {said}"
     left = len(lines) - len(settled)
-    return (
-        said
-        if not left
-        else f"{said} The other {_count(left)} of {len(lines)} {'is' if left == 1 else 'are'} not settled."
-    )
+    others = "difference" if left == 1 else f"{left} differences"
+    rest = f" The other {others} of {len(lines)} {'is' if left == 1 else 'are'} not settled." if left else ""
+    return said + rest
 
 
 def leading(found: RunDifference) -> list[WinRateDifference]:
@@ -141,14 +147,6 @@ def leading(found: RunDifference) -> list[WinRateDifference]:
     tested = [line for line in found.configurations if line.p_adjusted is not None and line.difference is not None]
     lines = [line for line in tested if line.attribution != CONTROL]
     return [line for line in lines if line.operator != ALL] or lines
-
-
-def _better(line: WinRateDifference, letter: str) -> str:
-    return letter if (line.difference or 0.0) > 0 else "A"
-
-
-def _count(n: int) -> str:
-    return "difference" if n == 1 else f"{n} differences"
 
 
 def _place(line: WinRateDifference) -> str:
@@ -207,3 +205,223 @@ def _plot(found: Sequence[RunDifference], letters: Sequence[str]) -> DifferenceP
         low, high = line.difference_ci or (own, own)
         rows.append(PlottedDifference(letter, line, _place(line) if several else "", at(low), at(high), at(own)))
     return DifferencePlot(tuple(rows), limit)
+
+
+# --- tables and notes ------------------------------------------------------------------------------------------------
+
+
+def run_letters(n: int) -> list[str]:
+    return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
+
+
+def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
+    """Return all tables of some comparisons with the same first run, A, that have a row."""
+    letters = run_letters(len(found) + 1)
+    others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
+    runs = {"A": found[0].first.summary(), **others}
+    of_subjects = _capacities_table(runs), _carried_table(runs)
+    several = *of_subjects, _rates_table(found, letters), _rankings_table(found, letters)
+    return [table for table in (_settings_table(found, letters), *several) if table.rows]
+
+
+def _capacities_table(runs: Mapping[str, Summary]) -> Table:
+    """Return capacity and verdict of chains; each number has the interval of its own run, none that of a difference."""
+
+    def numbers(name: str) -> tuple[Column, ...]:
+        def pattern(line: Mapping[str, CapacityLine]) -> str | None:
+            verdict = line[name].verdict
+            return None if verdict is None else verdict.pattern
+
+        return (
+            Column(name, f"SRC adj. {name}", "fraction", get=lambda line: line[name].src_adjusted),
+            Column(name, f"95 % CI {name}", "fraction interval", get=lambda line: line[name].src_adjusted_ci),
+            Column(name, f"verdict {name}", "text", get=lambda line: line[name].verdict, word=pattern),
+        )
+
+    lines = {letter: () if each.chains is None else capacities(each.chains) for letter, each in runs.items()}
+    place = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line["chains"]]))
+    return _shared_table("Do the steps carry the answer?", lines, place, numbers)
+
+
+def _carried_table(runs: Mapping[str, Summary]) -> Table:
+    """Return the shares of claims that cited passages carry."""
+
+    def numbers(name: str) -> tuple[Column, ...]:
+        return (
+            Column(name, f"carried {name}", "percent", get=lambda line: line[name].carried),
+            Column(name, f"95 % CI {name}", "percent interval", get=lambda line: line[name].carried_ci),
+            Column(name, f"random {name}", "percent", get=lambda line: line[name].carried_random),
+        )
+
+    lines = {letter: () if each.citations is None else each.citations.carried for letter, each in runs.items()}
+    return _shared_table("Carried claims", lines, naming("attribution", "operator", "k"), numbers)
+
+
+def _shared_table(
+    title: str, runs: Mapping[str, Sequence[Any]], place: Sequence[Column], numbers: Callable[[str], tuple[Column, ...]]
+) -> Table:
+    """Return the lines that A shares with others, by the fields of `place`, with the numbers of both runs."""
+    first, *letters = runs
+    second = letters[0] if len(letters) == 1 else "other"
+    names = [column.field for column in place]
+    rows = list[dict[str, Any]]()
+    for letter in letters:
+        known = {attrgetter(*names)(line): line for line in runs[letter]}
+        for line in runs[first]:
+            key = attrgetter(*names)(line)
+            if (match := known.get(key)) is not None:
+                named = {"run": letter, **dict(zip(names, key, strict=True)), "n": f"{line.n}, {match.n}"}
+                rows.append({**named, first: line, second: match})
+    shown = (*naming("run"), *place, *naming("n"), *numbers(first), *numbers(second))
+    return table_of(title, rows, shown)
+
+
+def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    firsts = {one.field: one.first for each in found for one in each.settings}
+    settings = [{one.field: one.second for one in each.settings} for each in found]
+    # A run that does not appear under a field agrees with the first about it.
+    rows = [
+        (field, setting(first), *(setting(others.get(field, first)) for others in settings))
+        for field, first in firsts.items()
+    ]
+    return Table("Settings that differ", ("field", *letters), tuple(rows))
+
+
+def setting(value: object, longest: int = 60) -> str:
+    """Return the value of a setting on one line, cut to a length."""
+    text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    """Return the win rates that runs share, their differences, and p-values adjusted over all rows of the table."""
+    pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
+    return table_of("Win rates", [line for _, line in pairs], rate_columns(found), runs=[letter for letter, _ in pairs])
+
+
+def rate_columns(found: Sequence[RunDifference]) -> tuple[Column, ...]:
+    """Return the columns of win rates in two runs, of which the second is B where it is the only one."""
+    second = "B" if len(found) == 1 else "other"
+    return (
+        *naming("attribution", "null", "operator", "direction", "k"),
+        Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
+        Column("win_rate_first", "A", "percent", word=lambda x: word_of(x.attribution, x.verdict_first)),
+        Column("win_rate_second", second, "percent", word=lambda x: word_of(x.attribution, x.verdict_second)),
+        *estimate("difference", f"{second} − A", "points"),
+        *columns("p-value", p_value="p", p_adjusted="p adj."),
+        Column(
+            "verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of(x.attribution, x.verdict_second)
+        ),
+    )
+
+
+def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+    """Return the order of attributions in every run, for the settings that the first one has."""
+    names = ("operator", "direction", "k", "null")
+    runs = [
+        {tuple(getattr(line, name) for name in names): str(line) for line in folder.summary().rankings}
+        for folder in (found[0].first, *(each.second for each in found))
+    ]
+    lines = [
+        {
+            **dict(zip(names, place, strict=True)),
+            **{letter: run.get(place) for letter, run in zip(letters, runs, strict=True)},
+        }
+        for place in runs[0]
+    ]
+    shown = (*naming("null", "operator", "direction", "k"), *(Column(each, each, "text") for each in letters))
+    return table_of("Head to head", lines, shown)
+
+
+def _verdicts(line: WinRateDifference) -> str:
+    if line.attribution == CONTROL:
+        return "control"
+    first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
+    return f"{second} (both)" if first == second else f"{first} → {second}"
+
+
+def difference_notes(found: Sequence[RunDifference]) -> list[str]:
+    """Return notes beside the differences of some runs from a first one."""
+    notes = [f"A is {as_text(found[0].first.path)}."]
+    for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
+        notes.append(f"{letter} is {as_text(each.second.path)}. {_shared_examples(each)}")
+        if not each.settings:
+            notes.append(f"A and {letter} have the same settings.")
+        for cells, name in ((each.only_first, "A"), (each.only_second, letter)):
+            if cells:
+                notes.append(f"Only {name} has, for {_placed(cells)}.")
+    lines = [line for each in found for line in each.configurations]
+    if any(min(line.n_first, line.n_second) < SMALL_N for line in lines):
+        notes.append(flag_note("small_n"))
+    return notes
+
+
+def _shared_examples(each: RunDifference) -> str:
+    same = "have the same id as in A" if each.by_id else "are the same as in A"
+    shared = f"{each.n_shared} examples {same} ({each.n_first} there, {each.n_second} here)"
+    which = "of them" if each.by_id else "with the same id"
+    texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
+    how = {
+        (True,): " Differences are paired: win rates over the examples that both runs evaluated.",
+        (False,): " Differences are unpaired: all examples of each run, which are taken to be independent.",
+        (False, True): " Rows with one n are paired, those with two are not.",
+    }.get(tuple(sorted({line.paired for line in each.configurations})), "")
+    return f"{shared}{texts}.{how}"
+
+
+def _placed(cells: Sequence[Configuration]) -> str:
+    """Return `sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
+    by_place: dict[str, dict[str, list[str]]] = {}
+    for cell in cells:
+        null = "" if cell.null == SIZE else f", null {cell.null}"
+        by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
+        by_attribution.setdefault(cell.attribution, []).append(cell.operator)
+    return "; ".join(
+        f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())
+        for place, by_attribution in by_place.items()
+    )
+
+
+# --- an adapted copy beside its model ---------------------------------------------------------------------------------
+
+
+def adapted_inputs(line: Answered) -> str:
+    if line.operator is None:
+        return "full"
+    return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
+
+
+def adaptation_table(found: Sequence[Answered]) -> Table:
+    """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
+    models = (("deployed", "A"), ("adapted", "B"))
+    shown = (
+        Column("operator", "inputs", "text", get=adapted_inputs),
+        *naming("rows"),
+        *(Column(f"accuracy_{name}", f"accuracy {letter}", "percent") for name, letter in models),
+        *(Column(f"{of}_{name}", f"{of} {letter}") for of in ("loss", "rescaled") for name, letter in models),
+        *estimate("difference", "B − A", "signed"),
+    )
+    return table_of("How they answer", found, shown)
+
+
+def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
+    """Return notes on the adapted copy of a classifier: its training, and whether it learnt something."""
+    seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
+    losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
+    removed = [line for line in found if line.operator is not None]
+    learnt = "; ".join(adapted_inputs(line) for line in removed if line.learnt)
+    others = "; ".join(adapted_inputs(line) for line in removed if not line.learnt)
+    notes = [
+        f"B is {adaptation.of}, trained on {adaptation.rows} examples ({seen}; epochs: {adaptation.epochs}) "
+        f"with up to {100 * adaptation.share:.0f} % of units removed by {', '.join(adaptation.operators)}: "
+        f"losses {losses}, {adaptation.seconds:g} s."
+    ]
+    if learnt:
+        notes.append(f"B reads better than A, beyond being less sure of itself: {learnt}.")
+    if others:
+        notes.append(
+            f"B does not measurably read better than A: {others}. Where only the plain loss is lower, B is less "
+            "sure of itself and no more, and equal win rates are no evidence that odd inputs do not matter."
+        )
+    return [*notes, "Both explain A: explanations and explained labels are those of the deployed model."]

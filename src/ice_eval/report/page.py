@@ -20,27 +20,13 @@ from ice_eval.analysis.measures import Found, Missing, measured, measures
 from ice_eval.choices import TableColumns
 from ice_eval.errors import MissingExtraError, StorageError, require, without_controls
 from ice_eval.files import as_text, cache_folder, write_asked, write_atomically
+from ice_eval.report import example as single
 from ice_eval.report.analyses import measure_tables
 from ice_eval.report.browser import BUDGET, browser_data, script_json
 from ice_eval.report.chains import capacity_table, chain_verdict
 from ice_eval.report.citations import MEANINGS, headline, headlines, shown_answers, words_table
 from ice_eval.report.colours import AGAINST, FILLS, INKS, SUPPORT, operator_colour, verdict_of, word_of_line
 from ice_eval.report.conclusion import conclude
-from ice_eval.report.example import (
-    ALWAYS,
-    REPLIES,
-    chain_view,
-    example_lines,
-    harmless,
-    histogram,
-    is_chain,
-    numbers_of,
-    operator_of,
-    pieces,
-    rgb,
-    shown,
-    title_of,
-)
 from ice_eval.report.grid_page import GridContent, grid_page, link_to, together
 from ice_eval.report.provenance import CITATION, PROMPTS, command, provenance
 from ice_eval.report.sentences import SCOPE, in_first_setting, lead, notes, place_of
@@ -82,7 +68,8 @@ def write_html(
     """
     content = page(folders, simultaneous=simultaneous, columns=columns, budget=budget, home=path.parent, failed=failed)
     name = "report.html" if content["grid"] is None else "grid.html"
-    return write_page(html_page(name, content, browser=content["browser"]), path)
+    write_asked(path, html_page(name, content, browser=content["browser"]).encode("utf-8"))
+    return path
 
 
 def write_grid(
@@ -95,7 +82,8 @@ def write_grid(
     """
     grid = GridContent(results, found, name, failed)
     content = page([run.folder for run in results.runs], grid=grid, home=path.parent, budget=0)
-    return write_page(html_page("grid.html", content), path)
+    write_asked(path, html_page("grid.html", content).encode("utf-8"))
+    return path
 
 
 def html_page(
@@ -108,10 +96,10 @@ def html_page(
 ) -> str:
     """Return the page of a template, with its scripts and a policy under which nothing else runs.
 
-    The content has the title of the page and its `drawn` figures; `browser` is the data of the example browser. `own`
-    are further scripts, and a `live` page may ask the server that it came from.
+    The content has the title of the page, and `drawn` figures if there are any; `browser` is the data of the example
+    browser. `own` are further scripts, and a `live` page may ask the server that it came from.
     """
-    drawn: Drawings = content["drawn"]
+    drawn: Drawings = content.get("drawn", Drawings())
     specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
     parts = [("browser-data" if browser else "", browser, [_joined(_PAGE, _BROWSER if browser else (), own)])]
     if drawn.figures:
@@ -119,12 +107,6 @@ def html_page(
     scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
     policy = content_policy([source for _, _, sources in scripts for source in sources], live=live)
     return template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
-
-
-def write_page(text: str, path: Path) -> Path:
-    """Write a page; raise `ConfigError` if the file cannot be written."""
-    write_asked(path, text.encode("utf-8"))
-    return path
 
 
 def page(
@@ -284,9 +266,9 @@ def _environment() -> jinja2.Environment:
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     loader = jinja2.PackageLoader("ice_eval.report")
     found = jinja2.Environment(loader=loader, trim_blocks=True, lstrip_blocks=True, finalize=_named, **strict)
-    found.globals |= {"fills": FILLS, "inks": INKS, "replies": REPLIES, "always": ALWAYS, "prompts": PROMPTS}
+    found.globals |= {"fills": FILLS, "inks": INKS, "prompts": PROMPTS, "single": single}
     found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
-    functions = (operator_colour, title_of, numbers_of, histogram, pieces, shade_css, verdict_of, word_of_line, written)
+    functions = (operator_colour, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
     found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
     found.filters["with_code"] = _with_code
@@ -354,7 +336,7 @@ class ShownExample:
         self.view = view
 
     def __repr__(self) -> str:
-        return "\n".join(harmless(line).plain for line in example_lines(self.view))
+        return "\n".join(single.harmless(line).plain for line in single.example_lines(self.view))
 
     def plot(self) -> "Chart":
         """Return the random sets under each operator on a common axis with the rationales marked, as an altair chart.
@@ -370,15 +352,15 @@ class ShownExample:
         view, example = self.view, self.view.example
         if view.is_claim or view.is_open:
             return Markup('<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{}</pre>').format(repr(self))
-        if is_chain(view) and example.skip_reason is None:
-            found = chain_view(example, view.rows, operator_of(view))
+        if single.is_chain(view) and example.skip_reason is None:
+            found = single.chain_view(example, view.rows, single.operator_of(view))
             return template("notebook_chain.html").render(id=example.example_id, chain=found)
         gold = None if example.gold is None else view.labels[example.gold]
-        return template("notebook_example.html").render(view=view, gold=gold, compared=shown(view))
+        return template("notebook_example.html").render(view=view, gold=gold, compared=single.shown(view))
 
 
 def shade_css(strength: float) -> str:
     """Return the background for a strength between -1 and 1."""
-    red, green, blue = rgb(SUPPORT if strength > 0 else AGAINST)
+    red, green, blue = single.rgb(SUPPORT if strength > 0 else AGAINST)
     opacity = _STRONGEST * abs(strength)
     return f"background:rgba({red},{green},{blue},{opacity:.2f});" if opacity > 0 else ""

@@ -4,21 +4,17 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ice_eval import stats
-from ice_eval.analysis.checks import Answered
-from ice_eval.choices import TableColumns
-from ice_eval.files import as_text
+from ice_eval.choices import Protocol, TableColumns, protocol_of
 from ice_eval.nulls import SIZE
-from ice_eval.protocols import Protocol, protocol_of
 from ice_eval.rationales import DYNAMIC
 from ice_eval.report.chains import cot_notes
 from ice_eval.report.citations import citation_notes
 from ice_eval.report.colours import is_strict
-from ice_eval.report.tables import THRESHOLD, adapted_inputs, in_paper_columns, run_letters
-from ice_eval.results import Configuration, Plan, RunDifference, Summary, SummaryLine
+from ice_eval.report.tables import THRESHOLD, in_paper_columns
+from ice_eval.results import Configuration, Plan, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
-from ice_eval.results.records import Adaptation, AgreementLine, RobustnessLine
-from ice_eval.results.summary import SMALL_N
-from ice_eval.table import percent, share
+from ice_eval.results.records import AgreementLine, RobustnessLine
+from ice_eval.table import percent
 
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide.",
@@ -240,9 +236,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
         limits = dict.fromkeys(percent(rate) if rate <= 1 else "none (too few examples)" for rate in ends)
         smallest = " to ".join(limits) or "unknown (one example, or no spread)"
         yield f"Smallest mean win rate that can be distinguished from chance (power 80 %): {smallest}."
-    if any(
-        line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE and _is_small(line.p_value) for line in lines
-    ):
+    uncertain = [line for line in lines if line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE]
+    if any(line.p_value is not None and line.p_value <= 0.05 for line in uncertain):
         yield (
             "p tests if the explanation may be a random set, and may be small although the interval covers 50 %: the "
             "interval must hold for every win rate in it, and verdicts follow the interval alone."
@@ -253,11 +248,7 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
     for flag in sorted({flag for line in lines for flag in line.flags}):
         flagged = [f"{line.attribution} under {line.operator}" for line in lines if flag in line.flags]
         where = "" if len(flagged) == len(lines) else ", ".join(dict.fromkeys(flagged))
-        yield _flag_note(flag, where=where, meanings=meanings)
-
-
-def _is_small(p_value: float | None) -> bool:
-    return p_value is not None and p_value <= 0.05
+        yield flag_note(flag, where=where, meanings=meanings)
 
 
 def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
@@ -302,7 +293,7 @@ def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:
         )
 
 
-def _flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> Note:
+def flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS) -> Note:
     """Return the meaning of a flag and the rows it is about, followed by its name in the files."""
     said = meanings.get(flag, flag.replace("_", " "))
     return Note(f"{where}: {said}" if where else f"{said[:1].upper()}{said[1:]}", flag=flag)
@@ -320,67 +311,3 @@ def plan_notes(plan: Plan) -> list[str]:
         found.append(f"The fewest tokens for a given interval: about {plan.cheapest_m:.0f} random sets per example.")
     found.append("The widest interval and the largest detectable win rate of all configurations are shown.")
     return [*found, *plan.warnings]
-
-
-def difference_notes(found: Sequence[RunDifference]) -> list[str]:
-    """Return notes beside the differences of some runs from a first one."""
-    notes = [f"A is {as_text(found[0].first.path)}."]
-    for letter, each in zip(run_letters(len(found) + 1)[1:], found, strict=True):
-        notes.append(f"{letter} is {as_text(each.second.path)}. {_shared_examples(each)}")
-        if not each.settings:
-            notes.append(f"A and {letter} have the same settings.")
-        for cells, name in ((each.only_first, "A"), (each.only_second, letter)):
-            if cells:
-                notes.append(f"Only {name} has, for {_listed(cells)}.")
-    lines = [line for each in found for line in each.configurations]
-    if any(min(line.n_first, line.n_second) < SMALL_N for line in lines):
-        notes.append(_flag_note("small_n"))
-    return notes
-
-
-def _shared_examples(each: RunDifference) -> str:
-    same = "have the same id as in A" if each.by_id else "are the same as in A"
-    shared = f"{each.n_shared} examples {same} ({each.n_first} there, {each.n_second} here)"
-    which = "of them" if each.by_id else "with the same id"
-    texts = f"; {each.n_other_text} {which} have another text" if each.n_other_text else ""
-    how = {
-        (True,): " Differences are paired: win rates over the examples that both runs evaluated.",
-        (False,): " Differences are unpaired: all examples of each run, which are taken to be independent.",
-        (False, True): " Rows with one n are paired, those with two are not.",
-    }.get(tuple(sorted({line.paired for line in each.configurations})), "")
-    return f"{shared}{texts}.{how}"
-
-
-def _listed(cells: Sequence[Configuration]) -> str:
-    """Return `sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
-    by_place: dict[str, dict[str, list[str]]] = {}
-    for cell in cells:
-        null = "" if cell.null == SIZE else f", null {cell.null}"
-        by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
-        by_attribution.setdefault(cell.attribution, []).append(cell.operator)
-    return "; ".join(
-        f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())
-        for place, by_attribution in by_place.items()
-    )
-
-
-def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[str]:
-    """Return notes on the adapted copy of a classifier: its training, and whether it learnt something."""
-    seen = "the evaluated ones too" if adaptation.rows_evaluated else "none of them evaluated"
-    losses = ", ".join(f"{loss:.3f}" for loss in adaptation.losses)
-    removed = [line for line in found if line.operator is not None]
-    learnt = "; ".join(adapted_inputs(line) for line in removed if line.learnt)
-    others = "; ".join(adapted_inputs(line) for line in removed if not line.learnt)
-    notes = [
-        f"B is {adaptation.of}, trained on {adaptation.rows} examples ({seen}; epochs: {adaptation.epochs}) "
-        f"with up to {100 * adaptation.share:.0f} % of units removed by {', '.join(adaptation.operators)}: "
-        f"losses {losses}, {adaptation.seconds:g} s."
-    ]
-    if learnt:
-        notes.append(f"B reads better than A, beyond being less sure of itself: {learnt}.")
-    if others:
-        notes.append(
-            f"B does not measurably read better than A: {others}. Where only the plain loss is lower, B is less "
-            "sure of itself and no more, and equal win rates are no evidence that odd inputs do not matter."
-        )
-    return [*notes, "Both explain A: explanations and explained labels are those of the deployed model."]

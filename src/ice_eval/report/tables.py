@@ -6,22 +6,19 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from ice_eval import stats
-from ice_eval.analysis.checks import Answered
-from ice_eval.choices import TableColumns
+from ice_eval.choices import TableColumns, protocol_of
 from ice_eval.files import as_text
-from ice_eval.protocols import protocol_of
-from ice_eval.report.chains import chain_difference_table, cot_tables
-from ice_eval.report.citations import carried_difference_table, citation_tables
-from ice_eval.report.colours import verdict_of, word_of, word_of_line
-from ice_eval.results import Manifest, Plan, RunDifference, RunFolder, Summary, SummaryLine, WinRateDifference
+from ice_eval.report.chains import cot_tables
+from ice_eval.report.citations import citation_tables
+from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.results import Manifest, Plan, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
 from ice_eval.results.summary import CONTROL, adjusted_jointly
-from ice_eval.table import EMPTY, Column, Table, naming, table_of, written
+from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
 _FEW_PAIRS = 10
@@ -161,38 +158,37 @@ def summary_table(
 def agreement_table(summaries: Sequence[Summary]) -> Table:
     """Return the agreement of every two operators about an attribution."""
     runs, lines = _numbered(summaries, [summary.agreement for summary in summaries])
-    columns = (
+    shown = (
         *naming("model", "task", "attribution", "null", "operators", "direction", "k"),
-        Column("gap", "gap", "points"),
-        Column("gap_ci", "95 % CI", "points interval"),
+        *estimate("gap", "gap", "points"),
         Column("crosses_threshold", f"crosses {THRESHOLD}", "text"),
         Column("same_taxonomy", "same word", "yes/no"),
         Column("rank_correlation", "rank corr. (ceiling)", "text", get=_rank_correlation),
         Column("disagree_rate", "disagree", "percent"),
     )
-    return table_of("Operator agreement", lines, columns, runs=runs)
+    return table_of("Operator agreement", lines, shown, runs=runs)
 
 
 def robustness_table(summaries: Sequence[Summary]) -> Table:
     """Return one word for every attribution on whether a conclusion holds under every operator."""
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
-    columns = (
+    shown = (
         *naming("model", "task", "attribution", "null", "direction", "k"),
         Column("sides", f"against {THRESHOLD} (95 % intervals)", "text", get=_sides),
         Column("spread", "spread", "width"),
         Column("word", "conclusion", "text"),
     )
-    return table_of("Over all operators", lines, columns, runs=runs)
+    return table_of("Over all operators", lines, shown, runs=runs)
 
 
 def ranking_table(summaries: Sequence[Summary]) -> Table:
     """Return the order of attributions under every operator; `>` where one is ahead beyond doubt."""
     runs, lines = _numbered(summaries, [summary.rankings for summary in summaries])
-    columns = (
+    shown = (
         *naming("model", "task", "null", "operator", "direction", "k"),
         Column("ranking", "ranking (95 % simultaneous)", "text", get=str),
     )
-    return table_of("Head to head", lines, columns, runs=runs)
+    return table_of("Head to head", lines, shown, runs=runs)
 
 
 def pairs_table(summaries: Sequence[Summary]) -> Table:
@@ -205,14 +201,13 @@ def pairs_table(summaries: Sequence[Summary]) -> Table:
         for pair in line.pairs
         if line.operator != ALL
     ]
-    columns = (
+    shown = (
         *naming("model", "task", "null", "operator", "direction", "k", "attributions", "n"),
-        Column("difference", "difference", "points"),
-        Column("difference_ci", "95 % CI (simultaneous)", "points interval"),
+        *estimate("difference", "difference", "points", "95 % CI (simultaneous)"),
         Column("p_adjusted", "p adj.", "p-value"),
     )
     title = "Differences between attributions"
-    return table_of(title, [row for _, row in rows], columns, runs=[run for run, _ in rows])
+    return table_of(title, [row for _, row in rows], shown, runs=[run for run, _ in rows])
 
 
 def _numbered(summaries: Sequence[Summary], parts: Sequence[Sequence[L]]) -> tuple[list[str], list[L]]:
@@ -258,123 +253,22 @@ def cost_table(manifest: Manifest) -> Table:
 
 def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
     """Return the cost and power of each choice of examples and random sets."""
-    columns = [
+    found = [
         Column("name", "", "text"),
-        *(Column(name, name, "count") for name in ("n", "m", "rows", "tokens")),
+        *columns("count", n="n", m="m", rows="rows", tokens="tokens"),
         Column("minutes", "minutes", "decimal"),
         Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
         Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
         Column("detectable_win_rate", "detectable", "text", get=_detectable),
     ]
     if hourly_price is not None:
-        columns.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
-    return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, columns)
+        found.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
+    return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, found)
 
 
 def _detectable(choice: Any) -> str:
     rate = choice.detectable_win_rate
     return "none" if rate > 1 else written(rate, "percent")
-
-
-def run_letters(n: int) -> list[str]:
-    return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
-
-
-def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
-    """Return all tables of some comparisons with the same first run, A, that have a row."""
-    letters = run_letters(len(found) + 1)
-    others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
-    first = found[0].first.summary()
-    of_subjects = chain_difference_table(first, others), carried_difference_table(first, others)
-    several = *of_subjects, _rates_table(found, letters), _rankings_table(found, letters)
-    return [table for table in (_settings_table(found, letters), *several) if table.rows]
-
-
-def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    firsts = {one.field: one.first for each in found for one in each.settings}
-    settings = [{one.field: one.second for one in each.settings} for each in found]
-    # A run that does not appear under a field agrees with the first about it.
-    rows = [
-        (field, setting(first), *(setting(others.get(field, first)) for others in settings))
-        for field, first in firsts.items()
-    ]
-    return Table("Settings that differ", ("field", *letters), tuple(rows))
-
-
-def setting(value: object, longest: int = 60) -> str:
-    """Return the value of a setting on one line, cut to a length."""
-    text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
-    text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    """Return the win rates that runs share, their differences, and p-values adjusted over all rows of the table."""
-    pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
-    return table_of("Win rates", [line for _, line in pairs], rate_columns(found), runs=[letter for letter, _ in pairs])
-
-
-def rate_columns(found: Sequence[RunDifference]) -> tuple[Column, ...]:
-    """Return the columns of win rates in two runs, of which the second is B where it is the only one."""
-    second = "B" if len(found) == 1 else "other"
-    return (
-        *naming("attribution", "null", "operator", "direction", "k"),
-        Column("n", "n", "text", get=lambda line: line.n_first if line.paired else f"{line.n_first}, {line.n_second}"),
-        Column("win_rate_first", "A", "percent", word=lambda x: word_of(x.attribution, x.verdict_first)),
-        Column("win_rate_second", second, "percent", word=lambda x: word_of(x.attribution, x.verdict_second)),
-        Column("difference", f"{second} − A", "points"),
-        Column("difference_ci", "95 % CI", "points interval"),
-        Column("p_value", "p", "p-value"),
-        Column("p_adjusted", "p adj.", "p-value"),
-        Column(
-            "verdict_second", "verdict", "text", get=_verdicts, word=lambda x: word_of(x.attribution, x.verdict_second)
-        ),
-    )
-
-
-def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    """Return the order of attributions in every run, for the settings that the first one has."""
-    names = ("operator", "direction", "k", "null")
-    runs = [
-        {tuple(getattr(line, name) for name in names): str(line) for line in folder.summary().rankings}
-        for folder in (found[0].first, *(each.second for each in found))
-    ]
-    lines = [
-        {
-            **dict(zip(names, place, strict=True)),
-            **{letter: run.get(place) for letter, run in zip(letters, runs, strict=True)},
-        }
-        for place in runs[0]
-    ]
-    columns = (*naming("null", "operator", "direction", "k"), *(Column(each, each, "text") for each in letters))
-    return table_of("Head to head", lines, columns)
-
-
-def _verdicts(line: WinRateDifference) -> str:
-    if line.attribution == CONTROL:
-        return "control"
-    first, second = (str(verdict or EMPTY) for verdict in (line.verdict_first, line.verdict_second))
-    return f"{second} (both)" if first == second else f"{first} → {second}"
-
-
-def adapted_inputs(line: Answered) -> str:
-    if line.operator is None:
-        return "full"
-    return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
-
-
-def adaptation_table(found: Sequence[Answered]) -> Table:
-    """Return accuracy and loss of a deployed model, A, and its adapted copy, B; losses also at best temperatures."""
-    models = (("deployed", "A"), ("adapted", "B"))
-    columns = (
-        Column("operator", "inputs", "text", get=adapted_inputs),
-        *naming("rows"),
-        *(Column(f"accuracy_{name}", f"accuracy {letter}", "percent") for name, letter in models),
-        *(Column(f"{of}_{name}", f"{of} {letter}") for of in ("loss", "rescaled") for name, letter in models),
-        Column("difference", "B − A", "signed"),
-        Column("difference_ci", "95 % CI", "signed interval"),
-    )
-    return table_of("How they answer", found, columns)
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval import stats
+from ice_eval.choices import PROTOCOLS
 from ice_eval.errors import ConfigError
 from ice_eval.operators import draws_fills
-from ice_eval.protocols import PROTOCOLS
 from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples

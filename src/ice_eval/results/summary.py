@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ice_eval import stats
+from ice_eval.choices import PROTOCOLS, protocol_of
 from ice_eval.errors import ConfigError, IceError
 from ice_eval.operators import is_removal, pose_of
-from ice_eval.protocols import PROTOCOLS, protocol_of
 from ice_eval.records import Kind
 from ice_eval.results.agreements import agreements, kappas, rankings, robustness
 from ice_eval.results.chains import with_chains

@@ -186,21 +186,16 @@ def mean_win_rate(trials: Trials, *, promised: bool = True) -> Check:
     return replace(found, bound="= 50%", p=p) if promised else found
 
 
-def _tests(trials: Trials, rng: Rng) -> list[tuple[slice, float]]:
-    """Cut the trials into data sets, each with the p-value of its mean win rate."""
-    tests = (stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS) for each in _cut(trials))
-    return [(each, test.p_value) for each, test in zip(_cut(trials), tests, strict=True)]
-
-
 def _cut(trials: Trials) -> list[slice]:
     return [slice(start, start + DATA_SET) for start in range(0, len(trials) - DATA_SET + 1, DATA_SET)]
 
 
 def data_sets(trials: Trials, *, rng: Rng) -> tuple[Hits, Hits]:
     """Return which data sets differ from random ones, and which of these win."""
-    found = _tests(trials, rng)
-    told = np.array([p_value <= DETECTED + _ROUND_OFF for _, p_value in found])
-    wins = np.array([trials.win_rate[each].mean() > stats.CHANCE for each, _ in found])
+    cut = _cut(trials)
+    tests = [stats.mean_test(trials.families[each], rng=rng, n_draws=_N_DRAWS) for each in cut]
+    told = _reach(np.array([test.p_value for test in tests]), DETECTED)
+    wins = np.array([trials.win_rate[each].mean() > stats.CHANCE for each in cut])
     return told, told & wins
 
 

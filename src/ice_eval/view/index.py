@@ -16,7 +16,7 @@ from ice_eval.report.sentences import setting_of
 from ice_eval.results import Manifest, RunFolder, Summary
 from ice_eval.results.json_files import read_record
 from ice_eval.results.summary import dropped
-from ice_eval.table import EMPTY, Column, Table, percent, table_of
+from ice_eval.table import EMPTY, Column, Table, columns, percent, table_of
 
 _MANIFEST, _SUMMARY = "manifest.json", "summary.json"
 _SKIPPED = {"node_modules", "site-packages", "__pycache__"}
@@ -113,11 +113,9 @@ def _run_folders(root: Path) -> Iterator[Path]:
 
 def runs_table(entries: Sequence[RunEntry]) -> Table:
     """Return one row per run: its best method, win rates, verdict and dropped examples."""
-    columns = (
-        Column("name", "run", "text"),
-        Column("model", "model", "text", get=lambda each: each.manifest.config.model),
-        Column("task", "task", "text", get=lambda each: each.manifest.config.task),
-        Column("n", "n", "count", get=lambda each: each.manifest.data.examples),
+    shown = (
+        *columns("text", **{"name": "run", "manifest.config.model": "model", "manifest.config.task": "task"}),
+        Column("manifest.data.examples", "n", "count"),
         Column("best", "best method", "text", get=lambda each: each.best.attribution if each.best else EMPTY),
         *(_rate(operator, lambda each: each.best) for operator in _operators(entries)),
         Column("verdict", "verdict", "text"),
@@ -126,7 +124,7 @@ def runs_table(entries: Sequence[RunEntry]) -> Table:
             "finished", "finished", "text", get=lambda each: (each.manifest.finished or EMPTY)[:16].replace("T", " ")
         ),
     )
-    return table_of("Runs", entries, columns, whole=True)  # a reader filters by them
+    return table_of("Runs", entries, shown, whole=True)  # a reader filters by them
 
 
 class _GridLine(NamedTuple):
@@ -146,16 +144,14 @@ def grid_table(entries: Sequence[RunEntry]) -> Table:
         if ranking is not None
         for method in ranking.methods
     ]
-    columns = (
-        Column("model", "model", "text", get=lambda each: each.entry.manifest.config.model),
-        Column("task", "task", "text", get=lambda each: each.entry.manifest.config.task),
-        Column("attribution", "method", "text", get=lambda each: each.method.attribution),
-        Column("setting", "setting", "text"),
+    shown = (
+        *columns("text", **{"entry.manifest.config.model": "model", "entry.manifest.config.task": "task"}),
+        *columns("text", **{"method.attribution": "method", "setting": "setting"}),
         *(_rate(operator, lambda each: each.method) for operator in _operators(entries)),
         Column("verdict", "verdict", "text", get=lambda each: short_verdict(each.method) or EMPTY),
-        Column("run", "run", "text", get=lambda each: each.entry.name),
+        Column("entry.name", "run", "text"),
     )
-    return table_of("Win rates of all methods", lines, columns, whole=True)
+    return table_of("Win rates of all methods", lines, shown, whole=True)
 
 
 def _rate(operator: str, method_of: Callable[[Any], Method | None]) -> Column:

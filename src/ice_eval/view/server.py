@@ -5,12 +5,17 @@ import functools
 import html
 import json
 import logging
+import os
 import re
 import secrets
+import signal
+import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
@@ -20,16 +25,17 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ice_eval.errors import IceError, is_broken, without_controls
+from ice_eval.errors import ConfigError, IceError, is_broken, without_controls
 from ice_eval.files import as_text
-from ice_eval.report.comparison import comparison_page
-from ice_eval.report.page import Drawings, html_page, page
-from ice_eval.report.tables import run_letters
+from ice_eval.report.comparison import comparison_page, run_letters
+from ice_eval.report.page import html_page, page
 from ice_eval.results import differences
 from ice_eval.view.index import RunEntry, RunIndex, grid_table, runs_table
 from ice_eval.view.what_if import EXAMPLES, WhatIf, examples_of, refusal
 
 HOST = "127.0.0.1"
+GRACE_S = 3.0
+"""Seconds that a question to a model may still take after Ctrl-C."""
 _LARGEST_QUESTION = 200_000
 """Largest body of a request, in bytes."""
 _POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)"')
@@ -123,7 +129,6 @@ class _Pages:
             "runs": runs_table(entries),
             "grid": grid_table(entries),
             "unreadable": unreadable,
-            "drawn": Drawings(),
         }
         return _page(html_page("runs.html", content, own=["runs.js"], live=True))
 
@@ -159,7 +164,6 @@ class _Pages:
             "fields": list(known[0].fields) if known else [],
             "is_ready": self._what_if.is_ready(entry.manifest),
             "links": [_HOME, ("Report of the run", f"/run/{entry.id}/")],
-            "drawn": Drawings(),
         }
         return _page(html_page("what_if.html", content, own=[] if refused else ["what_if.js"], live=True))
 
@@ -226,5 +230,42 @@ def _unexpected(request: Request, exc: Exception) -> Response:
 def _sentence(request: Request, said: str, status: int) -> Response:
     if request.method == "POST":
         return JSONResponse({"error": said}, status)
-    content = {"title": "ICE runs", "said": said, "links": [_HOME], "drawn": Drawings()}
+    content = {"title": "ICE runs", "said": said, "links": [_HOME]}
     return _page(html_page("message.html", content), status)
+
+
+@contextlib.contextmanager
+def listening_on(host: str, port: int) -> Iterator[socket.socket]:
+    """Open a socket, or raise `ConfigError` if the port is taken."""
+    with socket.socket() as found:
+        if os.name == "posix":  # the port of a server that has just ended
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, port))
+            found.listen()
+        except OSError as exc:
+            raise ConfigError(f"port {port} cannot be used ({exc.strerror}); choose another --port, or none.") from exc
+        yield found
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:  # uvicorn would raise them again when it has ended
+        yield
+
+
+def stoppable(app: ASGIApp) -> uvicorn.Server:
+    """Return a server that answers until SIGINT or SIGTERM, and then ends as if it were done."""
+    options: dict[str, Any] = {"access_log": False, "server_header": False, "proxy_headers": False, "lifespan": "off"}
+    server = _Server(uvicorn.Config(app, ws="none", log_level="error", **options))
+
+    def stop(number: int, frame: object) -> None:
+        logging.disable()  # a request that is cut off is no error
+        server.should_exit = server.force_exit = True
+        last = threading.Timer(GRACE_S, os._exit, (0,))  # nothing is written, so a model may be left in mid-answer
+        last.daemon = True
+        last.start()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return server

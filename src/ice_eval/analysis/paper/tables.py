@@ -12,9 +12,9 @@ from typing import Any, cast
 from ice_eval import stats
 from ice_eval._registry import did_you_mean
 from ice_eval.analysis.grid import Cell, TextLength
+from ice_eval.choices import PROTOCOLS
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.nulls import SIZE
-from ice_eval.protocols import PROTOCOLS
 from ice_eval.results import RunSettings, Summary
 from ice_eval.tasks import tasks
 

@@ -7,12 +7,7 @@ require("altair", install="altair", purpose="to draw figures")
 from ice_eval.report.figures.chains import chain_figures  # noqa: E402
 from ice_eval.report.figures.examples import example_nulls  # noqa: E402
 from ice_eval.report.figures.figure import Figure, FigureFiles, Theme, theme, write_figures  # noqa: E402
-from ice_eval.report.figures.runs import (  # noqa: E402
-    figures,
-    grid_figures,  # noqa: E402
-    overview,
-    ranked,
-)
+from ice_eval.report.figures.runs import figures, grid_figures, ranked  # noqa: E402
 from ice_eval.report.figures.tables import (  # noqa: E402
     ChainOfThought,
     LanguageWinRate,
@@ -30,6 +25,6 @@ from ice_eval.report.figures.tables import (  # noqa: E402
 __all__ = [
     "ChainOfThought", "Figure", "FigureFiles", "LanguageWinRate", "Plausibility", "PromptWinRate", "Theme", "WinRate",
     "chain_figures", "chain_of_thought_scatter", "example_nulls", "figures", "grid_figures", "language_heatmap",
-    "overview", "paper_figures", "plausibility_scatter", "prompt_sensitivity", "ranked", "theme", "win_rate_panels",
+    "paper_figures", "plausibility_scatter", "prompt_sensitivity", "ranked", "theme", "win_rate_panels",
     "write_figures",
 ]  # fmt: skip

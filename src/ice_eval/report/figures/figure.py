@@ -11,7 +11,7 @@ import altair as alt
 
 from ice_eval.errors import ConfigError, require, without_controls
 from ice_eval.files import write_atomically
-from ice_eval.report.colours import BLACK, UNKNOWN_COLOUR, WHITE, WORD_COLOURS, WORD_TEXT_COLOURS, operator_colour
+from ice_eval.report.colours import BLACK, INKS, UNKNOWN_COLOUR, WHITE, WORD_COLOURS, operator_colour
 from ice_eval.results.summary import CONTROL
 from ice_eval.stats import CHANCE, WEAKLY_FAITHFUL, taxonomy
 from ice_eval.table import EMPTY
@@ -282,7 +282,7 @@ def coloured_cells(rows: Rows, *, x: str, y: str) -> Chart:
     scale = alt.Scale(domain=shown, range=[fills[word] for word in shown])
     legend = alt.Legend(orient="bottom", symbolType="square")
     cells = base.mark_rect().encode(color=alt.Color("word:N", title=None, scale=scale, legend=legend))
-    on_dark = [word for word in WORD_COLOURS if word and WORD_TEXT_COLOURS[word] == WHITE]
+    on_dark = [word for word in WORD_COLOURS if word and INKS[word] == WHITE]
     ink = alt.condition(alt.FieldOneOfPredicate(field="word", oneOf=on_dark), alt.value(WHITE), alt.value(BLACK))
     texts = base.mark_text(baseline="middle").encode(text="text:N", color=ink)
     return panels([cells, texts], rows, width=alt.Step(72), height=alt.Step(26))

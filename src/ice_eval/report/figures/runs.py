@@ -300,11 +300,6 @@ def figures(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list
     return chain_figures(runs.folders) + of_explanations
 
 
-def overview(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> list[Figure]:
-    """Return the figures of summaries, each over all runs; raise `ConfigError` if a run is not finished."""
-    return _of_summaries(_runs_of(folders, simultaneous=simultaneous))
-
-
 def _of_summaries(runs: _Runs) -> list[Figure]:
     drawn = (draw(runs) for draw in (_heatmap, _comparison, _bars, _agreement, _k_sweep))
     return [figure for figure in drawn if figure is not None]
@@ -332,8 +327,8 @@ def _of_examples(runs: _Runs) -> Iterator[Figure]:
 
 def grid_figures(grid: GridResults, *, simultaneous: bool = False) -> list[Figure]:
     """Return the figures of a grid; prompts and languages are drawn where there are several."""
-    own = overview([run.folder for run in grid.runs], simultaneous=simultaneous)
-    return [*own, *_prompts(grid), *_languages(grid)]
+    runs = _runs_of([run.folder for run in grid.runs], simultaneous=simultaneous)
+    return [*_of_summaries(runs), *_prompts(grid), *_languages(grid)]
 
 
 def _prompts(grid: GridResults) -> Iterator[Figure]:
