@@ -19,6 +19,7 @@ from ice_eval.cli import audit, bench, method, prepare, report, reproduce, run, 
 from ice_eval.cli._output import print_text
 from ice_eval.cli.report import run_folders
 from ice_eval.errors import ConfigError, IceError
+from ice_eval.files import folder_in_place
 
 app = typer.Typer(
     name="ice",
@@ -121,6 +122,8 @@ def main() -> None:
     except OSError as exc:
         if exc.errno is None:  # raised by a library, not by the system
             raise
+        if isinstance(exc, IsADirectoryError) and exc.filename is not None:
+            _fail(folder_in_place(exc.filename), code=2)
         where = "" if exc.filename is None else f"{exc.filename}: "
         _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
     except SystemExit:
