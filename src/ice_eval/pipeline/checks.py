@@ -148,6 +148,8 @@ def _about_lengths(engine: Engine, examples: Sequence[Example]) -> list[str]:
     sizes = np.array([(item.n_cut, item.n_units) for item in items if item.n_units], dtype=np.int64).reshape(-1, 2)
     cut = CutTexts.of(sizes[:, 0], sizes[:, 1])
     advice = "a model that takes longer inputs reads more of them; --max-characters makes the same cut for every model"
+    if engine.config.max_characters is not None:
+        advice = f"--max-characters {engine.config.max_characters} is the limit, or what the model takes"
     return [] if cut is None else [f"{cut.said(engine.config.unit)}; {advice}."]
 
 
