@@ -70,6 +70,8 @@ HAND_EDITS = {
     "a version that is a text": ("manifest.json", ["schema"], "3", "is in format 3, and this version reads format 3"),
     "no sets": ("manifest.json", ["config", "m"], 0, "manifest.json is damaged: config: m = 0: at least 1 is needed"),
     "10^30 sets": ("manifest.json", ["config", "m"], 10**30, "config.m is a number of more than 64 bits"),
+    "parts of no example": ("manifest.json", ["part_size"], 0, "damaged: part_size is 0 (a number from 1 on is"),
+    "a budget of no token": ("manifest.json", ["token_budget"], -1, "damaged: token_budget is -1 (a number from 1 on"),
     "no operators": ("manifest.json", ["config", "operators"], [], "config: operators is empty"),
     "k of 3": ("manifest.json", ["config", "k"], [3.0], "config: k = 3.0: a share between 0 and 1 is expected"),
     "a text for a rate": ("summary.json", ["configurations", 0, "win_rate"], "high", "configurations.0.win_rate is"),
@@ -90,3 +92,5 @@ def test_a_hand_edited_folder_is_refused_with_file_and_field(finished, tmp_path,
     code = called("report", path, "--html", tmp_path / "page.html")
     said = capsys.readouterr().err
     assert code == 2 and message in said and "Traceback" not in said and not (tmp_path / "page.html").exists()
+    if file == "manifest.json":
+        assert called("rescore", path) == 2 and message in capsys.readouterr().err
