@@ -8,6 +8,8 @@ from tests.cli.commands import called
 from tests.fuzz.mutations import changed_bytes, changed_json, changed_table, generator
 from tests.small_runs import run, texts
 
+from ice_eval.errors import ConfigError
+
 N_FOLDERS = {"ordinary": 7, "slow": 300}
 COMMANDS = {
     "report": ("--full",), "report --html": ("--html", "page.html"), "report --format": ("--format", "jsonl"),
@@ -61,6 +63,43 @@ def test_many_other_changed_folders_are_read_or_refused(finished, tmp_path, caps
     tried, refused = fuzz(finished, tmp_path, capsys, n_folders=N_FOLDERS["slow"], fixed=False)
     assert refused > tried / 4
     record_property("fuzz_cases", tried)
+
+
+def continued(finished, folder, *, n_folders, fixed):
+    """Change the manifest of a run and continue the run; returns how many were refused."""
+    rng, refused = generator(5, fixed=fixed), 0
+    for number in range(n_folders):
+        path = folder / "run"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(finished, path)
+        changed = changed_json((finished / "manifest.json").read_bytes(), rng)
+        (path / "manifest.json").write_bytes(changed)
+        methods = ["occlusion", "random", *(["longest-words"] if number % 2 else [])]
+        try:
+            run(texts(6), attributions=methods, operators=["delete", "infill"], m=6, out=path)
+        except ConfigError as exc:
+            assert str(exc).strip(), changed
+            refused += 1
+    return refused
+
+
+def test_every_changed_run_is_continued_or_refused(finished, tmp_path, record_property):
+    assert continued(finished, tmp_path, n_folders=40, fixed=True) > 20
+    record_property("fuzz_cases", 40)
+
+
+@pytest.mark.slow
+def test_many_other_changed_runs_are_continued_or_refused(finished, tmp_path, record_property):
+    assert continued(finished, tmp_path, n_folders=400, fixed=False) > 200
+    record_property("fuzz_cases", 400)
+
+
+def test_a_label_that_is_no_class_is_named_where_a_run_is_continued(finished, tmp_path):
+    path = shutil.copytree(finished, tmp_path / "run")
+    content = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**content, "label_ids": [[0], []]}))
+    with pytest.raises(ConfigError, match="are the classes 0, none of the model, and here they are 0, 1; use another"):
+        run(texts(6), attributions=["occlusion", "random"], operators=["delete", "infill"], m=6, out=path)
 
 
 HAND_EDITS = {

@@ -94,10 +94,12 @@ def _refuse_other_classes(labels: Labels, stored: Manifest | None) -> None:
     """Raise ConfigError if a label was another class of the classifier in the stored rows."""
     now = tuple(tuple(ids) for ids in labels.ids)
     if labels.are_classes and stored is not None and stored.label_ids != now:
+        before, here = (
+            ", ".join(" ".join(map(str, places)) or "none" for places in each) for each in (stored.label_ids, now)
+        )
         raise ConfigError(
-            f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes "
-            f"{', '.join(str(place) for (place,) in stored.label_ids)} of the model, and here they are "
-            f"{', '.join(str(place) for (place,) in now)}; use another --out."
+            f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes {before} of the "
+            f"model, and here they are {here}; use another --out."
         )
 
 
