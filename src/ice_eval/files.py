@@ -52,6 +52,10 @@ def disk_errors(path: Path) -> Iterator[None]:
         ) from exc
 
 
+def folder_in_place(path: object) -> ConfigError:
+    return ConfigError(f"{path}: a folder is in the place of this file. Move it away or rename it.")
+
+
 @contextlib.contextmanager
 def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one.
@@ -69,7 +73,7 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
                 os.fsync(stream.fileno())
             draft.chmod(0o644)  # mkstemp makes files that only their owner can read
             if path.is_dir():
-                raise ConfigError(f"{path}: a folder is in the place of this file. Move it away or rename it.")
+                raise folder_in_place(path)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -117,6 +121,8 @@ def exclusive(path: Path) -> Iterator[None]:
     except filelock.Timeout as exc:
         raise ConfigError(f"another process is writing to {path}; wait for it or use another --out.") from exc
     except OSError as exc:
+        if lock.is_dir():
+            raise folder_in_place(lock) from exc
         raise ConfigError(f"{path} cannot be written to: {exc.strerror}; choose another --out.") from exc
     try:
         yield

@@ -182,8 +182,8 @@ def test_a_folder_named_like_a_draft_stops_nothing(ice, finished):
     assert (finished / "ledger" / ".draft-mine").is_dir()
 
 
-@pytest.mark.parametrize("name", ["summary.json", "examples.parquet"])
-def test_a_folder_in_place_of_a_result_is_named_with_advice_that_helps(ice, finished, name):
+@pytest.mark.parametrize("name", ["summary.json", "examples.parquet", "parts.sha256", ".lock"])
+def test_a_folder_in_place_of_a_file_is_named_with_advice_that_helps(ice, finished, name):
     (finished / name).unlink()
     (finished / name).mkdir()
     assert_refused(

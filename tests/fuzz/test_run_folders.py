@@ -8,6 +8,8 @@ from tests.cli.commands import called
 from tests.fuzz.mutations import changed_bytes, changed_json, changed_table, generator
 from tests.small_runs import run, texts
 
+from ice_eval.errors import ConfigError
+
 N_FOLDERS = {"ordinary": 7, "slow": 300}
 COMMANDS = {
     "report": ("--full",), "report --html": ("--html", "page.html"), "report --format": ("--format", "jsonl"),
@@ -63,6 +65,43 @@ def test_many_other_changed_folders_are_read_or_refused(finished, tmp_path, caps
     record_property("fuzz_cases", tried)
 
 
+def continued(finished, folder, *, n_folders, fixed):
+    """Change the manifest of a run and continue the run; returns how many were refused."""
+    rng, refused = generator(5, fixed=fixed), 0
+    for number in range(n_folders):
+        path = folder / "run"
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(finished, path)
+        changed = changed_json((finished / "manifest.json").read_bytes(), rng)
+        (path / "manifest.json").write_bytes(changed)
+        methods = ["occlusion", "random", *(["longest-words"] if number % 2 else [])]
+        try:
+            run(texts(6), attributions=methods, operators=["delete", "infill"], m=6, out=path)
+        except ConfigError as exc:
+            assert str(exc).strip(), changed
+            refused += 1
+    return refused
+
+
+def test_every_changed_run_is_continued_or_refused(finished, tmp_path, record_property):
+    assert continued(finished, tmp_path, n_folders=40, fixed=True) > 20
+    record_property("fuzz_cases", 40)
+
+
+@pytest.mark.slow
+def test_many_other_changed_runs_are_continued_or_refused(finished, tmp_path, record_property):
+    assert continued(finished, tmp_path, n_folders=400, fixed=False) > 200
+    record_property("fuzz_cases", 400)
+
+
+def test_a_label_that_is_no_class_is_named_where_a_run_is_continued(finished, tmp_path):
+    path = shutil.copytree(finished, tmp_path / "run")
+    content = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**content, "label_ids": [[0], []]}))
+    with pytest.raises(ConfigError, match="are the classes 0, none of the model, and here they are 0, 1; use another"):
+        run(texts(6), attributions=["occlusion", "random"], operators=["delete", "infill"], m=6, out=path)
+
+
 HAND_EDITS = {
     "labels that are a number": ("manifest.json", ["labels"], 3, "manifest.json is damaged: labels is 3 (a list is"),
     "settings that are a text": ("manifest.json", ["config"], "m = 6", "config is 'm = 6' (an object is expected)"),
@@ -70,6 +109,8 @@ HAND_EDITS = {
     "a version that is a text": ("manifest.json", ["schema"], "3", "is in format 3, and this version reads format 3"),
     "no sets": ("manifest.json", ["config", "m"], 0, "manifest.json is damaged: config: m = 0: at least 1 is needed"),
     "10^30 sets": ("manifest.json", ["config", "m"], 10**30, "config.m is a number of more than 64 bits"),
+    "parts of no example": ("manifest.json", ["part_size"], 0, "damaged: part_size is 0 (a number from 1 on is"),
+    "a budget of no token": ("manifest.json", ["token_budget"], -1, "damaged: token_budget is -1 (a number from 1 on"),
     "no operators": ("manifest.json", ["config", "operators"], [], "config: operators is empty"),
     "k of 3": ("manifest.json", ["config", "k"], [3.0], "config: k = 3.0: a share between 0 and 1 is expected"),
     "a text for a rate": ("summary.json", ["configurations", 0, "win_rate"], "high", "configurations.0.win_rate is"),
@@ -90,3 +131,5 @@ def test_a_hand_edited_folder_is_refused_with_file_and_field(finished, tmp_path,
     code = called("report", path, "--html", tmp_path / "page.html")
     said = capsys.readouterr().err
     assert code == 2 and message in said and "Traceback" not in said and not (tmp_path / "page.html").exists()
+    if file == "manifest.json":
+        assert called("rescore", path) == 2 and message in capsys.readouterr().err

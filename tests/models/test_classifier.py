@@ -191,3 +191,12 @@ def test_what_a_caller_hands_over_is_left_as_it_was(tiny_folder, reviews, family
     assert state() == before
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, weights[name])
+
+
+def test_labels_that_do_not_compete_in_a_model_are_reported(tiny, reviews):
+    model = tiny("bert")
+    labels, row = model.labels(reviews), encode(model.codec, reviews, reviews.examples()[0]).full()
+    assert model.doubts(join([row]), labels) == []
+    model.model.config.problem_type = "multi_label_classification"
+    [doubt] = model.doubts(join([row]), labels)
+    assert "judges each of its classes by itself" in doubt and "returns (1 - p, p) for one label" in doubt

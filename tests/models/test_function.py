@@ -277,3 +277,35 @@ def test_the_example_with_scikit_learn_runs(monkeypatch, capsys):
     printed = capsys.readouterr().out
     assert "weights" in printed
     assert "verdict" in printed
+
+
+def test_one_label_of_several_is_explained_by_its_own_logit():
+    """As docs/bring-your-own.md shows it: other labels of the model neither help nor hinder."""
+    weights = {"toxic": {"vile": 2.0, "rude": 1.0}, "funny": {"vile": 3.0, "joke": 2.5}}
+    texts = ["vile rude joke then now", "a rude and vile old joke"]
+
+    def toxic(given):
+        logits = np.array([sum(weights["toxic"].get(word, 0.0) for word in text.split()) for text in given])
+        yes = 1 / (1 + np.exp(-logits))
+        return np.stack([1 - yes, yes], axis=1)
+
+    data = ice.Records([{"text": text} for text in texts])
+    task = ice.Task(data=data, prompt="{text}", label_words={"no": "no", "yes": "yes"})
+    asked = {"attributions": ["occlusion"], "operators": ["delete"], "m": 5, "target": "yes"}
+    run = ice.evaluate(toxic, task, **asked)
+    for row, text in zip(run.folder.inputs(0), texts, strict=True):
+        expected = [weights["toxic"].get(word, 0.0) for word in text.split()]
+        np.testing.assert_allclose(row.attributions["occlusion"], expected, atol=1e-6)
+    assert run.folder.manifest().warnings == ()
+
+
+@pytest.mark.parametrize(("limit", "said"), [(None, None), (20, "--max-characters 20 is the limit, or what")])
+def test_functions_read_whole_texts_unless_a_limit_is_asked_for(limit, said):
+    texts = ["a good film " * 300, "a dull film with a great cast"]
+    task = ice.Task(
+        data=ice.Records([{"text": text} for text in texts]), prompt="{text}", label_words={"n": "n", "p": "p"}
+    )
+    run = ice.evaluate(judge, task, attributions=["random"], operators=["delete"], m=3, max_characters=limit)
+    cut = [message for message in run.folder.manifest().messages if "were cut, and lost" in message]
+    assert [said in message for message in cut] == [True] * (said is not None)
+    assert all("longer inputs" not in message for message in cut)

@@ -17,6 +17,7 @@ from typer import Option
 from ice_eval import __version__
 from ice_eval.cli import _output, method, prepare, report, reproduce, run, show
 from ice_eval.errors import ConfigError, IceError
+from ice_eval.files import folder_in_place
 
 __all__ = ["app", "main"]
 
@@ -121,6 +122,8 @@ def main() -> None:
     except OSError as exc:
         if exc.errno is None:  # raised by a library, not by the system
             raise
+        if isinstance(exc, IsADirectoryError) and exc.filename is not None:
+            _fail(folder_in_place(exc.filename), code=2)
         where = "" if exc.filename is None else f"{exc.filename}: "
         _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
     except SystemExit:

@@ -101,7 +101,7 @@ class SequenceClassifier(HFModel):
             return []
         return [
             f"{self.name} judges each of its classes by itself (multi-label), and here the labels of the task compete: "
-            "scores are a softmax over them."
+            "scores are a softmax over them. A function that returns (1 - p, p) for one label explains that label."
         ]
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:

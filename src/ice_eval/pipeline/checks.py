@@ -94,10 +94,12 @@ def _refuse_other_classes(labels: Labels, stored: Manifest | None) -> None:
     """Raise ConfigError if a label was another class of the classifier in the stored rows."""
     now = tuple(tuple(ids) for ids in labels.ids)
     if labels.are_classes and stored is not None and stored.label_ids != now:
+        before, here = (
+            ", ".join(" ".join(map(str, places)) or "none" for places in each) for each in (stored.label_ids, now)
+        )
         raise ConfigError(
-            f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes "
-            f"{', '.join(str(place) for (place,) in stored.label_ids)} of the model, and here they are "
-            f"{', '.join(str(place) for (place,) in now)}; use another --out."
+            f"the folder holds rows in which the labels {', '.join(labels.names)} are the classes {before} of the "
+            f"model, and here they are {here}; use another --out."
         )
 
 
@@ -148,6 +150,8 @@ def _about_lengths(engine: Engine, examples: Sequence[Example]) -> list[str]:
     sizes = np.array([(item.n_cut, item.n_units) for item in items if item.n_units], dtype=np.int64).reshape(-1, 2)
     cut = CutTexts.of(sizes[:, 0], sizes[:, 1])
     advice = "a model that takes longer inputs reads more of them; --max-characters makes the same cut for every model"
+    if engine.config.max_characters is not None:
+        advice = f"--max-characters {engine.config.max_characters} is the limit, or what the model takes"
     return [] if cut is None else [f"{cut.said(engine.config.unit)}; {advice}."]
 
 

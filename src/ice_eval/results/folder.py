@@ -169,6 +169,9 @@ class RunFolder:
             check_stored(found.config)
         except ConfigError as exc:
             raise ConfigError(f"{path} is damaged: config: {exc}") from exc
+        for name in ("part_size", "token_budget"):
+            if (number := getattr(found, name)) is not None and number < 1:
+                raise ConfigError(f"{path} is damaged: {name} is {number} (a number from 1 on is expected).")
         return found
 
     def write_manifest(self, manifest: Manifest) -> None:
