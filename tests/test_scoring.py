@@ -64,6 +64,19 @@ def test_equal_rows_get_one_forward():
     assert (scorer.counts.rows, scorer.counts.forwards, scorer.counts.tokens) == (4, 2, 3)
 
 
+def test_rows_whose_scores_are_known_get_no_forward_and_count_as_progress():
+    model, seen = Recorder(), []
+    scorer, rows = Scorer(model, LABELS, budget=2), join([row(1, 2), row(3), row(4), row(3), row(1, 2)])
+    known = {row(3).keys()[0]: np.array([0.5, np.nan]), row(9).keys()[0]: np.zeros(2)}
+    submitted = scorer.submit(rows, known=known, progress=seen.append)
+    for _ in range(2):  # what has been collected stays
+        scores = submitted.collect()
+        assert np.isnan(scores[[1, 3], 1]).all() and scores[[1, 3], 0].tolist() == [0.5, 0.5]
+        assert scores[[0, 2, 4]].tolist() == expected([row(1, 2), row(4), row(1, 2)])
+    assert sorted(sum(model.batches, [])) == [[1, 2], [4]]
+    assert seen[0] == 2 and sum(seen) == 5
+
+
 def test_rows_with_equal_ids_and_other_segments_are_not_equal():
     model = Recorder()
     rows = [row(1, 2, segments=[0, 1]), row(1, 2, segments=[1, 1])]
