@@ -1,9 +1,9 @@
 """What analyses share: the form of their results, and values of single examples of a run folder."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from ice_eval.results.examples import groups_among
 from ice_eval.results.view import is_open
 from ice_eval.stats import Groups
 from ice_eval.table import CellKind, Column, estimate
+
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,18 @@ class Part:
 def filled(*parts: Part) -> tuple[Part, ...]:
     """Return the parts that have lines."""
     return tuple(part for part in parts if part.lines)
+
+
+def fields_of(record: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def grouped_by(records: Iterable[Record], *names: str) -> list[tuple[dict[str, Any], list[Record]]]:
+    """Return groups of records that have the same values of some fields, and these values."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(fields_of(record, *names).values()), []).append(record)
+    return [(fields_of(group[0], *names), group) for group in groups.values()]
 
 
 @dataclass(frozen=True)

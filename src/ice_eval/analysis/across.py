@@ -1,14 +1,14 @@
 """Analyses of a grid over several runs; every answer is lines of numbers and notes."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
-from ice_eval.analysis._base import Found, Missing, Part, filled
+from ice_eval.analysis._base import Found, Missing, Part, fields_of, filled, grouped_by
 from ice_eval.analysis.chains import raw_scores, reasoning_patterns
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
 from ice_eval.analysis.variance import variance
@@ -23,19 +23,6 @@ LEVEL = 0.05
 """Level of p-values that are adjusted over a whole grid."""
 _PLACE = ("null", "direction", "k")
 _Line = dict[str, Any]
-_Record = TypeVar("_Record")
-
-
-def _fields(record: object, *names: str) -> _Line:
-    return {name: getattr(record, name) for name in names}
-
-
-def _grouped(records: Iterable[_Record], *names: str) -> list[tuple[_Line, list[_Record]]]:
-    """Return groups of records that have the same values of some fields, and these values."""
-    groups: dict[tuple[Any, ...], list[_Record]] = {}
-    for record in records:
-        groups.setdefault(tuple(_fields(record, *names).values()), []).append(record)
-    return [(_fields(group[0], *names), group) for group in groups.values()]
 
 
 # --- operators ----------------------------------------------------------------------------------------------------
@@ -65,7 +52,7 @@ def operators(grid: GridResults) -> Found | Missing:
     lines = [line for pair in pairs for line in _operator_lines(grid.cells, pair, known)]
     crossings = [
         {
-            **_fields(pair.first, "model", "task", *_CROSSING_PLACE),
+            **fields_of(pair.first, "model", "task", *_CROSSING_PLACE),
             "operators": f"{pair.first.operator} − {pair.second.operator}",
             "first": pair.first.win_rate,
             "second": pair.second.win_rate,
@@ -103,7 +90,7 @@ def _pair_key(pair: Pair) -> tuple[object, ...]:
 def _operator_lines(
     cells: Sequence[Cell], pair: tuple[str, str], known: Mapping[tuple[object, ...], _Line]
 ) -> Iterator[_Line]:
-    for place, chosen in _grouped(cells, "attribution"):
+    for place, chosen in grouped_by(cells, "attribution"):
         lengths = [each for each in ("short", "long") if any(cell.text_length == each for cell in chosen)]
         # Texts of one length need no line of their own: they are all texts.
         for texts in ["all", *(lengths if len(lengths) > 1 else ())]:
@@ -118,7 +105,7 @@ def _operator_lines(
                 "n_configurations": len(found.pairs),
                 "n_crossings": len(found.crossings),
                 "n_confirmed": sum(known[_pair_key(each)]["crossing"] == "yes" for each in found.crossings),
-                **_fields(found, "first_exceeds", "mean_gap", "median_gap"),
+                **fields_of(found, "first_exceeds", "mean_gap", "median_gap"),
                 "widest_gap": found.widest.gap,
                 "widest_where": ", ".join(filter(None, (widest.model, widest.task, widest.prompt))),
             }
@@ -200,7 +187,7 @@ def prompts(grid: GridResults) -> Found | Missing:
     notes = ["Confidence is the mean probability of the explained label on whole texts."]
     confidence, correlations = {(run.model, run.task, run.prompt): run.confidence for run in grid.runs}, list[_Line]()
     known = [cell for cell in cells if confidence[cell.model, cell.task, cell.prompt] is not None]
-    for place, group in _grouped(known, *_PROMPT_PLACE):  # over all prompts of all tasks
+    for place, group in grouped_by(known, *_PROMPT_PLACE):  # over all prompts of all tasks
         points = [(confidence[cell.model, cell.task, cell.prompt], cell.win_rate) for cell in group]
         r = stats.correlate(*np.array(points, dtype=np.float64).T, rng=rng_for(0, "prompts"))
         correlations += [{**place, "n": r.n, "r": r.r}] if r.r is not None else []
@@ -228,7 +215,7 @@ def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[s
     """Return the lowest and highest win rate of each spread, and the values that give them."""
     return [
         {
-            **_fields(each.lowest, "model", "task", *place),
+            **fields_of(each.lowest, "model", "task", *place),
             **({"n_prompts": len(each.cells)} if choice == "prompt" else {}),
             "lowest": each.lowest.win_rate,
             f"lowest_{choice}": getattr(each.lowest, choice),
@@ -243,7 +230,7 @@ def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[s
 
 def _prompt_lines(grid: GridResults, cells: Sequence[Cell], names: Sequence[str], *, contrast: bool) -> Iterator[_Line]:
     runs = {(run.model, run.task, run.prompt): run for run in grid.runs}
-    places = _grouped(cells, "model", "task", "prompt", "operator", "null", "direction", "k")
+    places = grouped_by(cells, "model", "task", "prompt", "operator", "null", "direction", "k")
     for place, group in sorted(places, key=lambda each: tuple(map(str, each[0].values()))):
         run, rates = runs[group[0].model, group[0].task, group[0].prompt], {c.attribution: c.win_rate for c in group}
         # Where some examples drop out for one attribution, the others have more.
@@ -282,9 +269,9 @@ def tuning(grid: GridResults) -> Found | Missing:
         compared = differences(base.folder, [run.folder])[0].configurations if base is not None else ()
         head = {"task": run.task, "base": run.base, "tuned": run.model, "prompt": run.prompt}
         for line in (line for line in compared if line.operator != ALL):
-            place = _fields(line, *_TUNING_PLACE[1:], "paired")
+            place = fields_of(line, *_TUNING_PLACE[1:], "paired")
             rates = {"win_rate_base": line.win_rate_first, "win_rate_tuned": line.win_rate_second}
-            lines.append({**head, **place, **rates, **_fields(line, "difference", "difference_ci", "p_value")})
+            lines.append({**head, **place, **rates, **fields_of(line, "difference", "difference_ci", "p_value")})
     p_adjusted = stats.adjusted_known([line["p_value"] for line in lines])
     own = [{**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
     kinds = list(_by_tuning(grid))
@@ -298,7 +285,7 @@ def tuning(grid: GridResults) -> Found | Missing:
 def _by_tuning(grid: GridResults) -> Iterator[_Line]:
     """Yield mean win rates of base and of tuned models, where the grid has both."""
     is_base = {run.model: run.tuning == "base" for run in grid.runs if run.tuning is not None}
-    for place, group in _grouped((cell for cell in grid.cells if cell.model in is_base), "task", *_TUNING_PLACE):
+    for place, group in grouped_by((cell for cell in grid.cells if cell.model in is_base), "task", *_TUNING_PLACE):
         base, tuned = ([c.win_rate for c in group if is_base[c.model] is kind] for kind in (True, False))
         if base and tuned:
             means = float(np.mean(base)), float(np.mean(tuned))
@@ -324,7 +311,7 @@ def languages(grid: GridResults) -> Found | Missing:
         head = {**run.token_counts, "expansion": None}
         if run.texts is not None and english:
             head["expansion"] = run.texts.tokens_per_character / (sum(english) / len(english))
-        for place, group in _grouped((line for line in grid.lines_of(run) if line.operator != ALL), *_PLACE):
+        for place, group in grouped_by((line for line in grid.lines_of(run) if line.operator != ALL), *_PLACE):
             own = {f"{line.attribution} {line.operator}": line.win_rate for line in group}
             lines.append({**run.head, **place, **head, **{name: own.get(name) for name in rates}})
     notes = ["Data sets differ between languages: a column compares models, and a row does not compare languages."]
@@ -372,7 +359,7 @@ def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
 
 def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> tuple[str, str]:
     """Return an attribution, or that none is decided, and the reason."""
-    groups = _grouped((line for line in lines if line.win_rate is not None), "attribution")
+    groups = grouped_by((line for line in lines if line.win_rate is not None), "attribution")
     by_name: dict[str, list[SummaryLine]] = {place["attribution"]: own for place, own in groups}
     supported = [
         name

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ice_eval.analysis._base import Found, Missing, Part, filled
+from ice_eval.analysis._base import Found, Missing, Part, fields_of, filled, grouped_by
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.operators import is_removal
 from ice_eval.results.chains import POSITIVE_RAW, SHORT, raw_agreement
@@ -98,7 +98,7 @@ def _leading(run: GridRun, content: ChainSummary) -> Iterator[dict[str, Any]]:
             verdict = line.verdict
             yield {
                 **head,
-                **{name: getattr(line, name) for name in _NUMBERS},
+                **fields_of(line, *_NUMBERS),
                 "chains": CHAINS[line.chains],
                 "accuracy": content.problems.accuracy,
                 "verdict": None if verdict is None else str(verdict),
@@ -128,11 +128,8 @@ def raw_scores(grid: GridResults) -> Found | Missing:
     kept = [line for line in lines if line.operator != ALL and not is_control(line.attribution)]
     if not kept:
         return Missing("no explanation of steps was evaluated")
-    places = dict.fromkeys((line.attribution, line.operator, line.k) for line in kept)
     pooled = []
-    for place in places:
-        own = [line for line in kept if (line.attribution, line.operator, line.k) == place]
-        head = dict(zip(("attribution", "operator", "k"), place, strict=True))
+    for head, own in grouped_by(kept, "attribution", "operator", "k"):
         for measure in (*dict.fromkeys(line.measure for line in own), _BOTH):
             chosen = own if measure == _BOTH else [line for line in own if line.measure == measure]
             pooled.append({**head, "measure": measure, **agreement(chosen)})

@@ -22,7 +22,7 @@ from ice_eval.files import home_expanded, read_yaml
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.models import models as known_models
 from ice_eval.rationales import DYNAMIC, Share
-from ice_eval.results import config_hash, slug
+from ice_eval.results import content_hash, slug
 from ice_eval.settings import RunConfig, Setting, chain_fields, refuse_others, run_config
 from ice_eval.subjects.chain import ReasoningTask, given_task
 from ice_eval.tasks import FEW_SHOT, STANDARD, AnyTask, FileData, Task, in_chat, is_task_file, named_task, with_file
@@ -227,7 +227,7 @@ class PlannedRun:
                 key: value for key, value in sorted(self.settings.items()) if key not in {*_NO_ROWS, _RESPONSES}
             },
         }
-        return f"{_slug(self.model.name)}_{_slug(task.name)}_{config_hash(rows)[:8]}"
+        return f"{_slug(self.model.name)}_{_slug(task.name)}_{content_hash(rows)[:8]}"
 
     @property
     def _asked(self) -> dict[str, Any]:

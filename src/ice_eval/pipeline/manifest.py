@@ -14,7 +14,7 @@ from ice_eval.pipeline.part import names_of
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica
 from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example
-from ice_eval.results import RunFolder, config_hash, content_hash_of_all, now, numbers_hash, versions_of
+from ice_eval.results import RunFolder, content_hash, content_hash_of_all, now, numbers_hash, versions_of
 from ice_eval.results.identity import NUMBERS
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.records import (
@@ -44,7 +44,7 @@ def at_beginning(
         status="running",
         config=engine.settings(model=info.name),
         attributions={name: fields_of(method) for name, method in engine.attributions.items()},
-        config_hash=config_hash(asked),
+        config_hash=content_hash(asked),
         identity=dict(asked),
         labels=tuple(labels.names),
         label_ids=tuple(tuple(ids) for ids in labels.ids),

@@ -17,7 +17,7 @@ from ice_eval.pipeline.part import names_of, start_part
 from ice_eval.pipeline.replicas import Adapted, Job, ModelInfo, Replica, Replicas, RunPart, RunSpec
 from ice_eval.pipeline.subject import Subject
 from ice_eval.records import Example
-from ice_eval.results import Manifest, RunFolder, config_hash, now, rescore, slug, stored_run
+from ice_eval.results import Manifest, RunFolder, content_hash, now, rescore, slug, stored_run
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import Ledger, Names
 from ice_eval.results.planning import PILOT_EXAMPLES, PILOT_SETS, cost_of, sets_for, spreads_of
@@ -67,7 +67,7 @@ def score(
     info = replicas.workers.ask(Replica.info)
     asked = identity(config, model=info.identity, subject=subject, examples=examples)
     asked |= {} if adapted is None else {"adaptation": adapted.how}
-    name = f"{slug(subject.task.name)}-{slug(info.name)}-{config_hash(asked)[:8]}"
+    name = f"{slug(subject.task.name)}-{slug(info.name)}-{content_hash(asked)[:8]}"
     folder = RunFolder(out or Path("ice-runs") / name)
     stored = stored_run(folder, asked)
     if stored is not None:
@@ -249,7 +249,8 @@ def _found_by_pilot(job: Job, manifest: Manifest) -> PlannedSets:
     m = pilot.engine.config.m
     job.reporter.say(f"pilot: {len(first)} examples with {m} random sets each.")
     score_parts(pilot, first, manifest)
-    enough = sets_for(spreads_of(job.folder, replace(manifest.config, m=m)), cost_of(job.folder), m=asked)
+    spreads = spreads_of(job.folder, replace(manifest.config, m=m))
+    enough = sets_for(list(spreads.values()), cost_of(job.folder), m=asked)
     job.reporter.say(
         f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
         f"wider than with {asked}."

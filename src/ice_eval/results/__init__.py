@@ -5,7 +5,6 @@ from ice_eval.results.folder import RunFolder
 from ice_eval.results.identity import (
     RunDifference,
     WinRateDifference,
-    config_hash,
     content_hash,
     content_hash_of_all,
     differences,
@@ -24,6 +23,6 @@ from ice_eval.results.view import ComparedOutcome, ExampleView, view_example
 __all__ = [
     "SCHEMA", "Choice", "ComparedOutcome", "Configuration", "ExampleOutcome", "ExampleView", "InputRow", "LedgerRow",
     "Manifest", "Plan", "RowKey", "RunDifference", "RunFolder", "RunSettings", "Summary", "SummaryLine",
-    "WinRateDifference", "config_hash", "content_hash", "content_hash_of_all", "differences", "now", "numbers_hash",
+    "WinRateDifference", "content_hash", "content_hash_of_all", "differences", "now", "numbers_hash",
     "plan", "rescore", "slug", "stored_run", "versions_of", "view_example",
 ]  # fmt: skip

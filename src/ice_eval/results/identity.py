@@ -52,10 +52,6 @@ def _canonical(content: Any) -> bytes:
     return json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-config_hash = content_hash
-"""Hash of everything that defines the rows of a run; part of the default folder name."""
-
-
 def numbers_hash(folder: RunFolder, name: str) -> str:
     """Return the hash of an attribution's numbers over all examples, independent of their order."""
     found = {

@@ -216,7 +216,7 @@ def plan(
     """
     manifest = folder.manifest()
     config, spent = manifest.config, manifest.cost
-    by_cell, cost = _spreads(folder, config), cost_of(folder)
+    by_cell, cost = spreads_of(folder, config), cost_of(folder)
     if not by_cell:
         raise ConfigError("the pilot has fewer than two examples that can be evaluated; a plan needs more.")
     asked_fills = min(config.n_fills, m) if cost.rows_fill else 1
@@ -327,12 +327,8 @@ def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
     return math.ceil(np.mean(list(needed.values())))
 
 
-def spreads_of(folder: RunFolder, config: RunSettings) -> list[stats.Spread]:
+def spreads_of(folder: RunFolder, config: RunSettings) -> dict[Configuration, stats.Spread]:
     """Estimate the variance of win rates of each configuration, from examples with at least two random sets."""
-    return list(_spreads(folder, config).values())
-
-
-def _spreads(folder: RunFolder, config: RunSettings) -> dict[Configuration, stats.Spread]:
     found = {}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
         used = outcomes.select(outcomes.sound & (outcomes.flag("exact") | (outcomes.column("m") > 1)))

@@ -64,7 +64,7 @@ def rescore(folder: RunFolder) -> Summary:
     if not folder.parts():
         raise ConfigError(f"{folder.path} holds no scored example; run the same command again to score them.")
     with folder.writing_outcomes() as write:
-        grouped = _grouped(folder, config, write)
+        grouped = outcomes_by_configuration(folder, config, write=write)
     noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability
     summary = replace(summarise(grouped, config, notes=manifest.flags, noise=noise), cut=_cut_texts(folder))
     if config.chain is not None:
@@ -119,20 +119,16 @@ def _lost(manifest: Manifest) -> str | None:
 
 
 def outcomes_by_configuration(
-    folder: RunFolder, config: RunSettings, *, n_parts: int | None = None
-) -> dict[Configuration, Outcomes]:
-    """Return every example of a folder, or of its first parts, finished or not, under every configuration."""
-    return _grouped(folder, config, lambda outcomes: None, n_parts=n_parts)
-
-
-def _grouped(
     folder: RunFolder,
     config: RunSettings,
-    write: Callable[[Mapping[Configuration, Outcomes]], None],
     *,
     n_parts: int | None = None,
+    write: Callable[[Mapping[Configuration, Outcomes]], None] = lambda outcomes: None,
 ) -> dict[Configuration, Outcomes]:
-    """Compare all examples, some parts at a time, so that not all rows are in memory."""
+    """Return every example of a folder, or of its first parts, finished or not, under every configuration.
+
+    Examples are compared some parts at a time, so that not all rows are in memory; `write` gets the outcomes of each.
+    """
     cells = configurations(config)
     gathered = GrowingOutcomes()
     for scored in scored_examples(folder, config, n_parts=n_parts):

@@ -231,7 +231,7 @@ def _relation(run: FinishedRun, values: _Values) -> list[dict[str, Any]]:
         if used and cell.operator != ALL:
             x = np.array([found[example][0] for example in used])
             y = np.array([by_example[example] for example in used])
-            key = {name: getattr(cell, name) for name in _PLACE}
+            key = _base.fields_of(cell, *_PLACE)
             correlated = _correlations(x, y, run.config.seed, (*map(str, key.values()), name), run.groups_of(used))
             means = {"mean": float(x.mean()), "win_rate": float(y.mean())}
             lines.append({**key, "measure": name, **correlated, **means})
