@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35
-_CLEAN = "index quickstart concepts chain-of-thought report view compare measures attributions faq footguns".split()
+_CLEAN = "index quickstart concepts chain-of-thought view compare measures attributions faq footguns".split()
 CLEAN = [ROOT / "README.md", *(ROOT / f"docs/{name}.md" for name in _CLEAN), *sorted(ROOT.glob("docs/tutorials/*.md"))]
 """Pages in which nothing may be found. Add a page once it is clean."""
 BETTER = {

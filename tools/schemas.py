@@ -60,7 +60,7 @@ are refused: run the evaluation again. The code writes this page (`make docs`).
 | `parts.sha256` | checksums of both, for `sha256sum --check` |
 | `examples.parquet` | [one line per example and test](#columns-of-examplesparquet) |
 | `summary.json` | [all statistics](#summaryjson) |
-| `responses.jsonl` | [responses of a server](chain-of-thought.md#lines-of-responsesjsonl) |
+| `responses.jsonl` | [responses of a server](#lines-of-responsesjsonl) |
 | `answers.jsonl` | answers that the model wrote before a run about citations |
 | `levels.jsonl`, `hints.jsonl` | tests of `--levels` and `--hints` |
 | `report.html` | [the report](report.md) |
@@ -80,7 +80,7 @@ A part is 16 consecutive examples, or 128 for a small classifier on a GPU. A lat
 Model, weights, dtype, quantisation, task, data, prompt and all settings that define rows must be the same.
 Attributions, operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
 
-- Kills, resumes and [other executors](scaling.md) change no bit on the same hardware. A kill loses at most the part
+- Kills, resumes and [other executors](tutorials/grid-on-a-cluster.md#on-a-ray-cluster) change no bit on the same hardware. A kill loses at most the part
   in flight, on a GPU two. Files are renamed into place, so each is whole or absent.
 - The first Ctrl-C writes what has begun and exits with 130; the second stops at once. A full disk ends a run with
   exit 1; the same command continues.
@@ -120,6 +120,12 @@ The [schema]({schemas}/manifest.json) has types and descriptions. Fields: {manif
 Rates are fractions. A `verdict` has its `word` and its `text`; `Run.summary()` has the text alone. The
 [schema]({schemas}/summary.json) describes all fields: {summary}. Each of `configurations` has
 {configuration}.
+
+## Lines of `responses.jsonl`
+
+The [schema]({schemas}/responses.json) has types. A request is known by its `key`: the SHA-256 of all that the server sees
+(`request`) and the number of the `repeat`. `status` is `ok`, `refusal`, `truncated`, `empty`, `too_long` or `error`; `lost` counts
+attempts that may have been charged without an answer, and `billed` holds the tokens that count. A model on this machine writes the same file.
 
 ## Chains of thought
 
