@@ -256,7 +256,7 @@ _LEFT_OPEN: Mapping[frozenset[Pattern], str] = {
     frozenset({"scaffolding", "genuine"}): "The answer rests on the steps, at least in part",
     frozenset({"redundant", "scaffolding", "genuine"}): "The answer rests on the steps",
 }
-"""What may be said although several patterns are possible."""
+"""Sentences for several patterns that are all possible."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
 """Verdict where no reply could be read."""
 _NO_VERDICT = (
