@@ -37,8 +37,9 @@ _POOR_OPENING = re.compile(r"(?:What(?!-)|Of|Whether)\b")
 _CODE = re.compile(r"``.+?``|`[^`]+`", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<https?://[^>]*>")
 _END = re.compile(r"(?<=[.!?])[)\"'*_”]*\s+(?=[\"'*_(“]*[A-ZÀ-Þ])")
-_NEW_BLOCK = re.compile(r"\s*(?:[-*+] |\d+\. |#|>|\||[├└│]|$)|\s*(?:\w+ )?\w+:$|\s+\*{0,2}\w+: ")
-"""An item, a heading, a quotation, a row, a branch of a tree; the name of a docstring's section, or of an argument."""
+_NEW_BLOCK = re.compile(r"\s*(?:[-*+] |\d+\. |#|>|\||[├└│]|$)|\s*(?:\w+ )?\w+:$|\s+\*{0,2}\w+: |\w+ {2,}\S|\s+python ")
+"""An item, a heading, a quotation, a row, a branch of a tree; the name of a docstring's section, of an argument or of
+a value; a command."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
@@ -89,9 +90,11 @@ def problems(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def everything() -> list[Path]:
-    """Return all pages, and all modules of the package."""
+    """Return all pages, and all modules but those of the tests."""
     pages = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *ROOT.glob("docs/**/*.md")]
-    return [*sorted(pages), *sorted(ROOT.glob("src/**/*.py"))]
+    folders = ("benchmarks", "examples", "src", "tools")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return [*sorted(pages), *sorted(ROOT.glob("examples/**/*.md")), *sorted(modules)]
 
 
 def words(text: str, *, code: bool) -> int:
@@ -120,7 +123,7 @@ def counts(pages: Iterable[Path]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="*", help="pages or modules; by default all pages and src")
+    parser.add_argument("files", type=Path, nargs="*", help="pages or modules; by default all but the tests")
     parser.add_argument("--counts", action="store_true", help="print the words of every page")
     parser.add_argument("--check", action="store_true", help="exit with 1 if anything is found")
     arguments = parser.parse_args()

@@ -329,9 +329,9 @@ def compare_sequentially(
 
     Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
     p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
-    tails are valid at every h and M, with ties and with sets drawn without replacement too. The reason is that `p <= h /
-    l` means that `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential
-    Monte Carlo p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
+    tails are valid at every h and M, with ties and with sets drawn without replacement too. The reason is that
+    `p <= h / l` means that `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991,
+    "Sequential Monte Carlo p-values"). `whole` means that the stream has reached its end: M sets, or all other sets.
 
     The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
     tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
