@@ -1,8 +1,8 @@
-"""Find prose that is hard to read, in pages and docstrings: `python tools/prose.py [FILE …] [--counts] [--check]`.
+"""Find prose that is hard to read: `python tools/prose.py [FILE …] [--counts] [--check]`.
 
-Prints `file:line` for sentences over 35 words, docstrings that begin with "What", "Of" or "Whether", and words that
-have a plainer one. `--counts` prints the words of every page, with and without code; marks of tables are no words.
-`--check` exits with 1 if anything is found.
+Reads pages, docstrings and messages of errors. Prints `file:line` for sentences over 35 words, docstrings that begin
+with "What", "Of" or "Whether", and words that have a plainer one. `--counts` prints the words of every page, with and
+without code; marks of tables are no words. `--check` exits with 1 if anything is found.
 """
 
 import argparse
@@ -75,13 +75,28 @@ def found_in(text: str) -> Iterator[tuple[int, str]]:
                 yield first + plain[: match.start()].count("\n"), f"{match[0]!r}: {better}"
 
 
+def messages(raised: ast.expr | None) -> Iterator[str]:
+    """Yield the strings of an expression; values in them count as one word."""
+    if isinstance(raised, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "Value" for part in raised.values)
+    elif isinstance(raised, ast.Constant) and isinstance(raised.value, str):
+        yield raised.value
+    elif raised is not None:
+        yield from (
+            found for part in ast.iter_child_nodes(raised) if isinstance(part, ast.expr) for found in messages(part)
+        )
+
+
 def problems(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield what is hard to read in a page, or in the docstrings of a module and of its fields."""
+    """Yield what is hard to read in a page, or in a module: docstrings, also of fields, and messages of errors."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from found_in(text)
         return
-    bodies = (body for node in ast.walk(ast.parse(text)) if isinstance(body := getattr(node, "body", None), list))
+    tree = ast.parse(text)
+    for raised in (node for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc):
+        yield from ((raised.lineno, problem) for message in messages(raised.exc) for _, problem in found_in(message))
+    bodies = (body for node in ast.walk(tree) if isinstance(body := getattr(node, "body", None), list))
     for expression in (statement for body in bodies for statement in body if isinstance(statement, ast.Expr)):
         if isinstance(expression.value, ast.Constant) and isinstance(docstring := expression.value.value, str):
             if poor := _POOR_OPENING.match(docstring):

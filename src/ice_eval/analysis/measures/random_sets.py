@@ -152,8 +152,8 @@ class Simulatability(Measure):
         if not lines:
             return Missing(f"no attribution has {FEWEST} examples, {FOLDS} of each of two predicted labels; raise --n")
         note = (
-            f"a student is a ridge classifier of the words that it sees, in {FOLDS} folds; p ranks it among those of "
-            f"up to {STUDENTS} random sets, and a verdict needs p ≤ {_LEVEL:g} and an interval that excludes 0"
+            f"A student is a ridge classifier of the words that it sees, in {FOLDS} folds. p ranks it among those of "
+            f"up to {STUDENTS} random sets. A verdict needs p ≤ {_LEVEL:g} and an interval that excludes 0."
         )
         return Found((Part("Labels recovered from rationales", _SIMULATED, lines),), (note,))
 
