@@ -18,7 +18,7 @@ from ice_eval.results.examples import INPUTS, InputRow
 from ice_eval.results.json_files import SCHEMAS
 from ice_eval.results.ledger import LEDGER, LedgerRow, RowKey
 from ice_eval.results.outcomes import OUTCOMES
-from ice_eval.results.records import SCHEMA, ExampleOutcome, Manifest, Record, Summary, SummaryLine
+from ice_eval.results.records import SCHEMA, ExampleOutcome, Record, Summary, SummaryLine
 
 FOLDER = Path(ice_eval.results.__file__).parent / "schemas"
 PAGE = Path(__file__).parents[1] / "docs" / "results-format.md"
@@ -114,7 +114,8 @@ Also {others}; see [statistics](statistics.md). `ice report FOLDER --format json
 
 ## `manifest.json`
 
-The [schema]({schemas}/manifest.json) has types and descriptions. Fields: {manifest}.
+The [schema]({schemas}/manifest.json) has all fields with types and descriptions. Settings are under `config`, and what
+a run reported under `messages` and `warnings`.
 
 ## `summary.json`
 
@@ -159,7 +160,6 @@ def page() -> str:
         inputs=_columns(INPUTS, (InputRow,)),
         examples=_columns([each for each in OUTCOMES if each.name in docs], (ExampleOutcome,)),
         others=_listed(each.name for each in OUTCOMES if each.name not in docs),
-        manifest=_fields(Manifest),
         summary=_fields(Summary),
         configuration=textwrap.fill(_fields(SummaryLine).replace("`", ""), 118),
     )
