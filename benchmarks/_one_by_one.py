@@ -20,7 +20,7 @@ def label_scores(model: Any, ids: Sequence[int] | np.ndarray, labels: Labels) ->
 
 
 def seconds_per_row(model: Any, rows: Sequence[Sequence[int]], labels: Labels) -> float:
-    """What one of these rows takes on average."""
+    """Return the mean seconds of one of these rows."""
     started = time.perf_counter()
     for row in rows:
         label_scores(model, row, labels)

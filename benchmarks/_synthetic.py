@@ -40,7 +40,7 @@ def model_of(name: str, *, device: str, dtype: str | None = None) -> Any:
 
 
 def is_random(name: str) -> bool:
-    """Whether a model has random weights, and reads numbered words alone."""
+    """Return True if a model has random weights, and reads numbered words alone."""
     return name.startswith(_RANDOM)
 
 

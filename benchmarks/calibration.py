@@ -4,10 +4,10 @@
     python benchmarks/calibration.py --quick                      the same with a tenth of the data sets
     python benchmarks/calibration.py --write docs/calibration.md  write a page of the worst rates, and all as CSV
 
-Each table compares the methods of `ice_eval.stats` (after) with those that they replaced (before): BCa bootstrap
-intervals, a verdict from interval and test together, a sign-flip test of differences, Benjamini-Yekutieli, and
-`1/2 + 2.80 SE` as detectable win rate. Exits with 1 if an error rate of `ice_eval.stats` is more than three Monte Carlo
-standard errors above its nominal value. Every cell has its own seed, so rerunning changes no number.
+Each table compares the methods of `ice_eval.stats` (after) with those that they replaced (before). These were BCa
+bootstrap intervals, a verdict from interval and test together, a sign-flip test of differences, Benjamini-Yekutieli,
+and `1/2 + 2.80 SE` as detectable win rate. Exits with 1 if an error rate of `ice_eval.stats` is more than three Monte
+Carlo standard errors above its nominal value. Every cell has its own seed, so rerunning changes no number.
 """
 
 import argparse
@@ -504,8 +504,8 @@ def widths(simulation: Simulation) -> Claim:
 class _Chains:
     """Chains whose pattern is known.
 
-    A kind of chains has its share, and how often it keeps its answer with a fifth of the steps removed, with a fifth
-    alone, and without any, on the scale from chance (0) to the whole chain (1).
+    A kind of chains has its share, and three rates at which it keeps its answer: with a fifth of the steps removed,
+    with a fifth alone, and without any. They are on the scale from chance (0) to the whole chain (1).
     """
 
     truth: stats.Pattern

@@ -1,4 +1,4 @@
-"""What each point where we differ from the paper or its package does to a verdict.
+"""Effect on a verdict of each point where we differ from the paper or its package.
 
 python benchmarks/differences.py reviews.jsonl [--n 200] [--out FOLDER] [--only bf16-head] [--device cuda]
 

@@ -1,6 +1,6 @@
-"""What a run of the toy model takes as it grows: seconds, peak memory and rows per second against N, M and length.
+"""Seconds, peak memory and rows per second of a run of the toy model, against N, M and length.
 
-    python benchmarks/growth.py --out docs/scaling [--n 1000,10000] [--m 10,50] [--words 10,100]
+    python benchmarks/growth.py --out FOLDER [--n 1000,10000] [--m 10,50] [--words 10,100]
 
 Every setting is a run and its report in a process of its own, since peak memory never goes down; seconds are those of
 the processor, so that other work on the machine counts little. Writes a table

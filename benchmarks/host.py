@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/host.py [--n 2000] [--m 50]
     OMP_NUM_THREADS=1 PYTHONPATH=OTHER/src python benchmarks/host.py --no-rescore    # another tree, for comparison
 
-Prints JSON. Seconds are those of the processor. Machines differ and are noisy: `plain_loop` is the time of one row in a
-plain loop over the same rows (build one input, score it, look up its rank), measured in the same process, and
-`against_plain_loop` is how many of our rows take as long.
+Prints JSON. Seconds are those of the processor. Machines are noisy, so `plain_loop` is the time of one row in a
+plain loop over the same rows (build one input, score it, look up its rank), in the same process. `against_plain_loop`
+is the number of our rows that take as long.
 
 us_per_row          end to end: reading, encoding, attributions, random sets, inputs, scores, ledger, statistics, files
 rescore             rows per second of `ice rescore` without its tests and intervals, and with them

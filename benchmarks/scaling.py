@@ -1,4 +1,4 @@
-"""What an evaluation costs as it grows: examples, random sets, length of texts, attributions.
+"""Cost of an evaluation as it grows: examples, random sets, length of texts, attributions.
 
     python benchmarks/scaling.py [--model random:qwen2-tiny] [--device cpu]
 
@@ -49,7 +49,7 @@ def _run(
 
 
 def _one_by_one(model: Any, names: list[str]) -> list[dict[str, Any]]:
-    """What each attribution adds to the same folder."""
+    """Return what each attribution adds to the same folder."""
     lines = []
     before: dict[str, Any] = {"rows": 0, "forwards": 0, "tokens": 0, "rows_by_kind": {}}
     with tempfile.TemporaryDirectory() as folder:

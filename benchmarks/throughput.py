@@ -115,7 +115,7 @@ def _parts(folder: RunFolder) -> list[Ledger]:
 def _loop(
     model: Any, labels: Labels, parts: Sequence[Ledger], ours: float, arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """What the same rows cost one by one, from a sample of them."""
+    """Return the cost of the same rows one by one, from a sample of them."""
     inputs = Inputs.join([part.inputs for part in parts])
     full = np.flatnonzero(np.concatenate([part.head["kind"] for part in parts]) == Kind.FULL)
     timed = some_of(range(len(inputs)), arguments.loop_rows)

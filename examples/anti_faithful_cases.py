@@ -1,4 +1,4 @@
-"""Four explanations that point at the wrong word, and what the evaluation says of them.
+"""Does the model use the word that its gradient names? Four reviews in which it names the wrong one.
 
 The paper shows four film reviews of which the gradient of Llama 3.1 names a function word ("a", "uses") and passes over
 the words that carry the sentiment. Here SmolLM2 is asked about the same choice, and about a reader's choice beside it.

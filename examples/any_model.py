@@ -1,4 +1,4 @@
-"""One rationale of any model: nothing is needed but a function that scores which parts of the input are kept.
+"""Is one explanation of anything faithful? All that is needed is a function that scores which parts are kept.
 
 Here the input is a picture of 4 × 4 patches, and the model measures how bright its middle is; a patch that is not kept
 is black.

@@ -1,4 +1,4 @@
-"""Answers that cite passages: does the model use what it cites?
+"""Does the model use the passages that it cites?
 
 The model here copies what it reads, so the truth is known: half of the citations name the passage that the claim was
 copied from, the other half name another one. For a real model, replace "toy-reader" by its name.

@@ -1,4 +1,4 @@
-"""Chains of thought that are there already: does the answer rest on the steps?
+"""Does the answer depend on the steps of a chain of thought? For chains that exist already.
 
 The model is a few lines here: it adds up the numbers in the steps that it is shown, so each step matters. To ask a real
 one, replace `Adder()` by its name, or by `ice.Served(NAME, base_url="http://localhost:8000/v1")`.

@@ -1,4 +1,4 @@
-"""Explanations that you have already, as arrays: a number per word of each text.
+"""Are my own explanations faithful? They are arrays here: a number per word of each text.
 
 python examples/own_arrays.py
 """

@@ -1,4 +1,4 @@
-"""Is a bag-of-words classifier explained by its own weights? Needs scikit-learn and a file of labelled texts.
+"""Do its weights explain a scikit-learn classifier? Needs a file of labelled texts.
 
 python examples/sklearn_classifier.py reviews.jsonl     # lines of {"text": …, "label": "negative" | "positive"}
 """

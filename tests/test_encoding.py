@@ -440,13 +440,13 @@ def test_labels_of_several_tokens_have_all_of_them():
 
 @pytest.mark.parametrize("words", [{"no": " no", "never": " no way"}, {"never": " no way", "no": " no"}])
 def test_a_label_that_begins_another_is_refused(words):
-    message = "the tokens of the label 'no' are the beginning of those of 'never', so they cannot be told apart"
+    message = "the tokens of the label 'no' are the beginning of those of 'never', so they cannot be distinguished"
     with pytest.raises(ConfigError, match=message):
         label_ids(Codec(), make_task(label_words=words))
 
 
 def test_labels_with_the_same_tokens_are_refused():
-    with pytest.raises(ConfigError, match="cannot be told apart"):
+    with pytest.raises(ConfigError, match="cannot be distinguished"):
         label_ids(Codec(), make_task(label_words={"a": " x", "b": "  x"}))
 
 

@@ -16,7 +16,6 @@ SAYS = {
     "quickstart": [r"gradient +delete +0\.9\d+ .* faithful", r"random +delete .* not distinguishable", r"\[gorgeous\]"],
     "own_arrays": [r"words of feeling +36 +0\.9\d+ +faithful", r"random +36 .* not distinguishable"],
     "any_model": [r"the middle: win rate 100 %", r"the corners: win rate 1\d %"],
-    "compare_runs": [r"'first': 'support', 'second': 'abs'", r"input-x-gradient +delete +-0\.\d+"],
     "cited_answers": [r"'faithful': 12, 'uncited but used': 12", r"cited: carries 50% of claims, random passages \d%"],
     "given_chains": [r"genuine: necessity 1\.00, sufficiency 0\.00"],
 }

@@ -14,17 +14,16 @@ PLAYED = {"chain-of-thought.md", "citations.md", "concepts.md", "quickstart.md"}
 ELSEWHERE = {
     "architecture.md": "tests/test_architecture.py runs it",
     "bring-your-own.md": "needs shap, captum, inseq and interpreto; tutorials/shap-and-inseq.md runs the same calls",
-    "scaling.md": "needs a cluster; tests/executors runs the same call on Ray of this machine",
-    "served-models.md": "needs a server; tests/models/test_served.py runs the same call",
-    "tasks.md": "its data set is made up; extending/task.md runs a task of the same shape",
+    "chain-measures.md": "tests/subjects/chain/test_problems.py runs it",
+    "models.md": "needs a server; tests/models/test_served.py runs the same call",
 }
 """Pages whose Python needs more than this package, and where the same calls are run."""
 GUIDES = {
     "bench.md": lambda names: len(names["folder"].records()) == 2,
     "compare.md": lambda names: "m" in str(names["frame"].attrs["settings"]) and len(names["frame"]) > 0,
     "measures.md": lambda names: names["found"].parts[0].lines,
-    "paper.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
     "python.md": lambda names: len(names["run"].summary()) == 6,
+    "reproduce.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
     "report.md": lambda names: list(Path("paper/figures").glob("*.svg")) and names["drawn"],
     "results-format.md": lambda names: (
         set(names["ledger"].query("kind == 'rationale'").attribution) == {"attention", "random"}

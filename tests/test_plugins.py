@@ -133,7 +133,7 @@ def test_every_kind_of_plug_in_may_come_from_another_package(package, tmp_path):
 
 
 def test_the_page_on_plug_ins_has_a_line_for_every_kind():
-    page = (TEMPLATE.parents[1] / "docs/plugins.md").read_text(encoding="utf-8")
+    page = (TEMPLATE.parents[1] / "docs/extending/index.md").read_text(encoding="utf-8")
     assert [kind for kind in KINDS if f"| `ice_eval.{kind}` | `ice_eval." not in page] == []
 
 

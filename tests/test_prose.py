@@ -45,5 +45,15 @@ def test_docstrings_of_fields_count_and_their_openings_too(found):
     ]
 
 
-def test_pages_listed_as_clean_are_clean():
-    assert {page.name: list(prose.problems(page)) for page in prose.CLEAN if list(prose.problems(page))} == {}
+def test_messages_of_errors_are_read(found):
+    source = f'def check(x):\n    if x:\n        raise ValueError(f"{{x}} is told. {LONG}")\n'
+    assert [line for line, _ in found(source, "module.py")] == [3, 3]
+
+
+def test_bars_of_tables_and_code_are_no_words():
+    text = f"A | table |\n|---|---|\n```sh\n{LONG}\n```\n"
+    assert (prose.words(text, code=False), prose.words(text, code=True)) == (2, 39)
+
+
+def test_pages_and_docstrings_are_easy_to_read():
+    assert {str(path): found for path in prose.everything() if (found := list(prose.problems(path)))} == {}

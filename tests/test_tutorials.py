@@ -22,7 +22,6 @@ from ice_eval.tasks import tasks
 ROOT = Path(__file__).parents[1]
 OPERATOR = "plugin/src/ice_eval_example/mask_any.py"
 PAGES_OF_FILES = {
-    "extending/operator.md": OPERATOR,
     "extending/attribution.md": "extending/pair_occlusion.py",
     "extending/task.md": "extending/urgency.py",
     "extending/model.md": "extending/keyword_rules.py",
@@ -143,7 +142,6 @@ def test_the_page_of_chains_asks_for_nothing_twice():
         responses = Path("chains/responses.jsonl").read_text(encoding="utf-8").splitlines()
         assert len(server.requests) == len(responses), "the call from Python continues the command's folder"
     assert names["run"].folder.summary().chains.problems.n_evaluated == 4
-    assert str(names["answer"]) == "FinalAnswer(value='840', by='marker')"
 
 
 class Solver:

@@ -45,7 +45,7 @@ SPELLINGS = {
 }
 """How older metadata call them."""
 OF_DEVICES = re.compile(r"nvidia-|cuda-|triton$|pytorch-triton|intel-|pytorch-rocm")
-"""What builds of torch for GPUs bring along under terms of their own; `torch` for CPUs needs none of it."""
+"""Packages of torch builds for GPUs, under terms of their own; `torch` for CPUs needs none of them."""
 OF_INSTALLERS = {"pip", "setuptools", "wheel"}
 """Whatever the environment was built with."""
 NOT_IMPORTED = {"accelerate": "transformers places weights on devices with it"}
@@ -53,7 +53,7 @@ NOT_IMPORTED = {"accelerate": "transformers places weights on devices with it"}
 
 
 class Project:
-    """What pyproject.toml and constraints.txt say."""
+    """Dependencies in pyproject.toml and constraints.txt."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -181,7 +181,7 @@ def ask_for_vulnerabilities(project: Project) -> int:
 
 
 def told(found: list[dict[str, Any]]) -> str:
-    """What pip-audit found, in lines."""
+    """Return what pip-audit found, in lines."""
     asked = [each for each in found if "skip_reason" not in each]
     if not asked:
         return f"vulnerabilities: skipped, the service answered for none of {len(found)} versions."

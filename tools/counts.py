@@ -4,8 +4,8 @@
     python tools/counts.py OTHER/src --json
 
 Prints modules and lines by package, short modules, names of classes with several meanings, untyped annotations, first
-words of docstrings, the options that `ice run --help` shows, and what a run of the toy model passes through: the files,
-and the calls from the command to the scores of the model (`hops`).
+words of docstrings, and the options that `ice run --help` shows. Also the files that a run of the toy model passes
+through, and its calls from the command to the scores of the model (`hops`).
 """
 
 import argparse

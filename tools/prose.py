@@ -1,22 +1,21 @@
-"""Find prose that is hard to read, in pages and docstrings: `python tools/prose.py [FILE …] [--counts] [--check]`.
+"""Find prose that is hard to read: `python tools/prose.py [FILE …] [--counts] [--check]`.
 
-Prints `file:line` for sentences over 35 words, docstrings that begin with "What", "Of" or "Whether", and words that
-have a plainer one. `--counts` prints the words of every page. `--check` reads the pages in CLEAN alone, and exits with
-1 if anything is found there.
+Reads pages, docstrings and messages of errors. Prints `file:line` for sentences over 35 words, docstrings that begin
+with "What", "Of" or "Whether", and words that have a plainer one. `--counts` prints the words of every page, with and
+without code; marks of tables are no words. `--check` exits with 1 if anything is found.
 """
 
 import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35
-_CLEAN = "index quickstart concepts chain-of-thought report view compare measures attributions faq footguns".split()
-CLEAN = [ROOT / "README.md", *(ROOT / f"docs/{name}.md" for name in _CLEAN), *sorted(ROOT.glob("docs/tutorials/*.md"))]
-"""Pages in which nothing may be found. Add a page once it is clean."""
+GENERATED = {"docs/calibration.md", "docs/cli.md", "docs/results-format.md"}
+"""Pages that programs write; they are counted apart."""
 BETTER = {
     r"\w*slopes?": "gradients, no_grad",
     r"told": "reported, printed; distinguished",
@@ -34,11 +33,13 @@ BETTER = {
 }
 """Wrong wherever they occur. "Say", "lie", "place" and "stand" have a plain sense too: a person has to judge them."""
 _BETTER = {re.compile(rf"\b(?:{wrong})\b"): better for wrong, better in BETTER.items()}
-_POOR_OPENING = re.compile(r"(?:What|Of|Whether)\b")
+_POOR_OPENING = re.compile(r"(?:What(?!-)|Of|Whether)\b")
 _CODE = re.compile(r"``.+?``|`[^`]+`", re.DOTALL)
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|<https?://[^>]*>")
 _END = re.compile(r"(?<=[.!?])[)\"'*_”]*\s+(?=[\"'*_(“]*[A-ZÀ-Þ])")
-_NEW_BLOCK = re.compile(r"\s*(?:[-*+] |\d+\. |#|>|\||$)|\s*(?:Args|Returns|Raises|Yields|Attributes):$")
+_NEW_BLOCK = re.compile(r"\s*(?:[-*+] |\d+\. |#|>|\||[├└│]|$)|\s*(?:\w+ )?\w+:$|\s+\*{0,2}\w+: |\w+ {2,}\S|\s+python ")
+"""An item, a heading, a quotation, a row, a branch of a tree; the name of a docstring's section, of an argument or of
+a value; a command."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 
 
@@ -74,13 +75,28 @@ def found_in(text: str) -> Iterator[tuple[int, str]]:
                 yield first + plain[: match.start()].count("\n"), f"{match[0]!r}: {better}"
 
 
+def messages(raised: ast.expr | None) -> Iterator[str]:
+    """Yield the strings of an expression; values in them count as one word."""
+    if isinstance(raised, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "Value" for part in raised.values)
+    elif isinstance(raised, ast.Constant) and isinstance(raised.value, str):
+        yield raised.value
+    elif raised is not None:
+        yield from (
+            found for part in ast.iter_child_nodes(raised) if isinstance(part, ast.expr) for found in messages(part)
+        )
+
+
 def problems(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield what is hard to read in a page, or in the docstrings of a module and of its fields."""
+    """Yield what is hard to read in a page, or in a module: docstrings, also of fields, and messages of errors."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from found_in(text)
         return
-    bodies = (body for node in ast.walk(ast.parse(text)) if isinstance(body := getattr(node, "body", None), list))
+    tree = ast.parse(text)
+    for raised in (node for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc):
+        yield from ((raised.lineno, problem) for message in messages(raised.exc) for _, problem in found_in(message))
+    bodies = (body for node in ast.walk(tree) if isinstance(body := getattr(node, "body", None), list))
     for expression in (statement for body in bodies for statement in body if isinstance(statement, ast.Expr)):
         if isinstance(expression.value, ast.Constant) and isinstance(docstring := expression.value.value, str):
             if poor := _POOR_OPENING.match(docstring):
@@ -88,19 +104,49 @@ def problems(path: Path) -> Iterator[tuple[int, str]]:
             yield from ((expression.lineno + place - 1, problem) for place, problem in found_in(docstring))
 
 
+def everything() -> list[Path]:
+    """Return all pages, and all modules but those of the tests."""
+    pages = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *ROOT.glob("docs/**/*.md")]
+    folders = ("benchmarks", "examples", "src", "tools")
+    modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    return [*sorted(pages), *sorted(ROOT.glob("examples/**/*.md")), *sorted(modules)]
+
+
+def words(text: str, *, code: bool) -> int:
+    """Return the number of words with a letter or digit; fenced blocks count with `code`."""
+    lines, fenced = list[str](), False
+    for line in text.splitlines():
+        fence = _FENCE.match(line) is not None
+        fenced ^= fence
+        if code or not (fence or fenced):
+            lines.append(line)
+    return sum(any(map(str.isalnum, word)) for line in lines for word in line.split())
+
+
+def counts(pages: Iterable[Path]) -> str:
+    """Return a line per page with its words and those outside of code, and the sums of docs/."""
+    found = {}
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        found[str(page.relative_to(ROOT))] = (words(text, code=True), words(text, code=False))
+    docs = {name: number for name, number in found.items() if name.startswith("docs/")}
+    groups = {"docs, written": docs.keys() - GENERATED, "docs, generated": GENERATED, "docs": docs.keys()}
+    for group, names in groups.items():
+        found[group] = (sum(docs[name][0] for name in names), sum(docs[name][1] for name in names))
+    return "\n".join(f"{n:7,} {outside:7,}  {name}" for name, (n, outside) in found.items())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="*", help="pages or modules; by default all pages and src")
+    parser.add_argument("files", type=Path, nargs="*", help="pages or modules; by default all but the tests")
     parser.add_argument("--counts", action="store_true", help="print the words of every page")
-    parser.add_argument("--check", action="store_true", help="read clean pages alone; exit with 1 if anything is found")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if anything is found")
     arguments = parser.parse_args()
-    pages = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *ROOT.glob("docs/**/*.md")]
-    files = arguments.files or (CLEAN if arguments.check else [*sorted(pages), *sorted(ROOT.glob("src/**/*.py"))])
+    files = arguments.files or everything()
     found = [(path.resolve().relative_to(ROOT), *each) for path in files for each in problems(path)]
     print("".join(f"{path}:{line}: {problem}\n" for path, line, problem in found), end="")
     if arguments.counts:
-        counts = {str(page.relative_to(ROOT)): len(page.read_text(encoding="utf-8").split()) for page in sorted(pages)}
-        print("\n".join(f"{n:7,} {page}" for page, n in {**counts, "in all": sum(counts.values())}.items()))
+        print(counts(path for path in everything() if path.suffix == ".md"))
     sys.exit(1 if arguments.check and found else 0)
 
 

@@ -64,7 +64,7 @@ are refused: run the evaluation again. The code writes this page (`make docs`).
 | `parts.sha256` | checksums of both, for `sha256sum --check` |
 | `examples.parquet` | [one line per example and test](#columns-of-examplesparquet) |
 | `summary.json` | [all statistics](#summaryjson) |
-| `responses.jsonl` | [responses of a server](chain-of-thought.md#lines-of-responsesjsonl) |
+| `responses.jsonl` | [responses of a server](#lines-of-responsesjsonl) |
 | `answers.jsonl` | answers that the model wrote before a run about citations |
 | `levels.jsonl`, `hints.jsonl` | tests of `--levels` and `--hints` |
 | `report.html` | [the report](report.md) |
@@ -84,8 +84,9 @@ A part is 16 consecutive examples, or 128 for a small classifier on a GPU. A lat
 Model, weights, dtype, quantisation, task, data, prompt and all settings that define rows must be the same.
 Attributions, operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
 
-- Kills, resumes and [other executors](scaling.md) change no bit on the same hardware. A kill loses at most the part
-  in flight, on a GPU two. Files are renamed into place, so each is whole or absent.
+- Kills, resumes and [other executors](tutorials/grid-on-a-cluster.md#on-a-ray-cluster) change no bit on the same
+  hardware. A kill loses at most the part in flight, on a GPU two. Files are renamed into place, so each is whole or
+  absent.
 - The first Ctrl-C writes what has begun and exits with 130; the second stops at once. A full disk ends a run with
   exit 1; the same command continues.
 - With `--adaptive examples` m is the most sets of an example; with `dataset` the pilot's m is `planned`, and stays.
@@ -117,13 +118,24 @@ Also {others}; see [statistics](statistics.md). `ice report FOLDER --format json
 
 ## `manifest.json`
 
-The [schema]({schemas}/manifest.json) has types and descriptions. Fields: {manifest}.
+The [schema]({schemas}/manifest.json) has all fields with types and descriptions. Settings are under `config`, and what
+a run reported under `messages` and `warnings`.
 
 ## `summary.json`
 
 Rates are fractions. A `verdict` has its `word` and its `text`; `Run.summary()` has the text alone. The
-[schema]({schemas}/summary.json) describes all fields: {summary}. Each of `configurations` has
-{configuration}.
+[schema]({schemas}/summary.json) describes all fields: {summary}. Each of `configurations` has:
+
+```text
+{configuration}
+```
+
+## Lines of `responses.jsonl`
+
+The [schema]({schemas}/responses.json) has types. A request is known by its `key`: the SHA-256 of all that the server
+sees (`request`) and the number of the `repeat`. `status` is `ok`, `refusal`, `truncated`, `empty`, `too_long` or
+`error`. `lost` counts attempts that may have been charged without an answer, and `billed` holds the tokens that count.
+A model on this machine writes the same file.
 
 ## Chains of thought
 
@@ -152,9 +164,8 @@ def page() -> str:
         inputs=_columns(INPUTS, (InputRow,)),
         examples=_columns([each for each in OUTCOMES if each.name in docs], (ExampleOutcome,)),
         others=_listed(each.name for each in OUTCOMES if each.name not in docs),
-        manifest=_fields(Manifest),
         summary=_fields(Summary),
-        configuration=_fields(SummaryLine),
+        configuration=textwrap.fill(_fields(SummaryLine).replace("`", ""), 118),
     )
 
 

@@ -30,7 +30,7 @@ PICTURES = ROOT / "docs" / "images" / "pages"
 SIZES = {1440: 900, 390: 844}
 SCHEMES = ("light", "dark")
 COLOURS = 96
-"""Of a picture; pages have few."""
+"""Number of colours of a picture; pages have few."""
 GOOD, BAD = ("ممتاز", "رائع", "جميل"), ("سيئ", "ممل", "ضعيف")
 """Words of opinion in the Arabic reviews."""
 

@@ -1,4 +1,4 @@
-"""What a unit and its neighbour are worth together."""
+"""Worth of a unit together with its neighbour."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from ice_eval.records import Encoded, KeepMasks, PerUnit
 @attribution("pair-occlusion", needs={"values"})
 @dataclass(frozen=True, kw_only=True)
 class PairOcclusion(Attribution):
-    """What the log-odds lose without a unit and the next one; each gets half of every pair that it is in."""
+    """Log-odds lost without a unit and the next one; each gets half of every pair that it is in."""
 
     signed: ClassVar[bool] = True
 

@@ -16,7 +16,7 @@ MESSAGES = {
 
 @task("urgency")
 def urgency() -> Task:
-    """Whether a message to a shop is urgent."""
+    """Urgency of a message to a shop."""
     return Task(
         data=Records([{"text": text, "label": label} for text, label in MESSAGES.items()]),
         language="en",

@@ -316,7 +316,7 @@ def refuse_prefixes(labels: Sequence[str], ids: Sequence[tuple[object, ...]]) ->
         if theirs[: len(ours)] == ours:
             raise ConfigError(
                 f"the tokens of the label '{first}' are the beginning of those of '{second}', so they cannot be "
-                "told apart; choose other label words with --labels."
+                "distinguished; choose other label words with --labels."
             )
 
 

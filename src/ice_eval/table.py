@@ -21,9 +21,9 @@ CellKind = Literal[
     "percent interval", "points interval", "fraction interval", "interval", "signed interval",
 ]  # fmt: skip
 """Formats of a value. `share` is a share of units as `0.2`, `percent` a rate, `points` a difference of rates in
-percentage points, `width` the same without a sign; `decimal`, `fraction` and `number` have one, two and three decimals;
-`shortest` has as many as needed, `rounded` none; `effect` has two and a sign, `signed` three. Intervals hold two such
-numbers. None is a dash, but `own` for a share.
+percentage points, and `width` the same without a sign. `decimal`, `fraction` and `number` have one, two and three
+decimals, `shortest` as many as needed, `rounded` none. `effect` has two and a sign, `signed` three. Intervals hold two
+such numbers. None is a dash, but `own` for a share.
 """
 
 

@@ -76,7 +76,7 @@ _LOOSE_END = regex.compile(
 """Further ends of sentences as people write them on the web."""
 _RUN = regex.compile(r"[\w@:/.~%?#=&+-]++", regex.ASCII)
 _LINK = regex.compile(r"://|www\.|\w@\w|\.(?:com|org|net|de|fr|html?|jpg|php)\b", regex.ASCII | regex.IGNORECASE)
-"""What makes a run of characters an address."""
+"""Marks of an address."""
 _CAPITAL_NEXT = regex.compile(r"[.!?]\s+[\"'“‘«(]*[\p{Lu}\p{Lt}]")
 _SMALL_NEXT = regex.compile(r"(?<=\p{L}\p{L})[.!?]++[\"'”’)\]»]*(?=\s+[\"'“‘«(]*\p{Ll})")
 _NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")

@@ -145,7 +145,7 @@ def test_columns_become_fields_and_labels_are_quoted(ice):
         (("mine.yaml", "--data", "none.csv"), "no such file: none.csv"),
         (
             ("mine.yaml", "--data", "numbers.jsonl"),
-            "has no column of texts whose name could stand in a prompt; it has n",
+            "has no column of texts whose name a prompt can use; it has n",
         ),
     ],
 )

@@ -248,7 +248,7 @@ def test_labels_that_begin_alike_are_scored_by_all_their_tokens():
 
 def test_labels_that_begin_alike_are_refused_where_their_echo_contradicts_the_server():
     with ChatServer(Bag(echo="shifted")) as server:
-        with pytest.raises(ConfigError, match="contradict those of the next token; choose words that differ in their"):
+        with pytest.raises(ConfigError, match="contradict those of the next token.*Choose words that differ in their"):
             run(served(server), task(label_words=LONG))
         with pytest.raises(ConfigError, match="do not differ in their first token; use --label-scoring full"):
             run(served(server), task(label_words=LONG), label_scoring="first")

@@ -98,7 +98,7 @@ def test_every_section_and_every_verdict_is_there(found, path):
     for line in found.folder.summary().configurations:
         low, high = line.win_rate_ci
         assert f"[{100 * low:.1f}, {100 * high:.1f}]" in text
-    assert "It does not say that the model is right, fair or safe" in text
+    assert "It does not mean that the model is right, fair or safe" in text
     assert "Fewer than 50 examples" in text
 
 

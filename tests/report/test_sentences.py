@@ -91,7 +91,9 @@ def test_the_lead_says_how_ties_count(summary, changes, chance):
 
 def test_the_lead_says_which_interval_gives_which_word(summary):
     text = lead([summary()])
-    assert "A word is given only where the whole 95 % interval allows it: anti-faithful below 50 %" in text
+    assert (
+        "A word is given only where the whole 95 % interval allows it. The words are anti-faithful below 50 %" in text
+    )
     assert all(word in text for word in WORDS if word != NEAR_RANDOM)
     by_estimate = lead([summary({"flags": ["protocol_paper"]})])
     assert all(word in by_estimate for word in TAXONOMY) and "whole 95 % interval" not in by_estimate

@@ -141,7 +141,7 @@ def test_a_quote_that_is_never_closed_is_refused(write):
 def test_a_missing_field_is_named_with_those_that_are_there():
     with pytest.raises(
         DataError,
-        match="the records, example 1: the prompt needs the field 'text', and the example has sentence, label",
+        match="example 1: the prompt needs the field 'text', and the example has sentence, label\\. Name its column",
     ):
         load([{"text": "a"}, {"sentence": "b", "label": 1}])
 

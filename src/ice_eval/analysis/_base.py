@@ -1,4 +1,4 @@
-"""What analyses share: the form of their results, and values of single examples of a run folder."""
+"""Form of the results of analyses, and values of single examples of a run folder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence

@@ -133,8 +133,8 @@ def worse_than_random(grid: GridResults) -> Found | Missing:
     fields = ("model", "task", *(column.field for column in _WORSE_COLUMNS))
     lines = [{name: {**flat(each.line), **each.run.head}[name] for name in fields} for each in sure]
     rest = (
-        f"{len(below) - len(sure)} further win rates below 50 % cannot be told from chance, or not for sure: among so "
-        f"many, p-values adjusted over the grid must be at most {LEVEL:g}."
+        f"{len(below) - len(sure)} further win rates below 50 % are not significant: their intervals reach 50 %, or "
+        f"their p-values, adjusted over the grid, are above {LEVEL:g}."
     )
     return Found(filled(Part("Anti-faithful", _WORSE_COLUMNS, lines)), (rest,) if len(below) > len(sure) else ())
 

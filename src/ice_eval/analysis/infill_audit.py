@@ -112,7 +112,7 @@ def audit_infill(
 
     *words*: label words, the task's lexicon, and a hand-written list for the labels (or `words`). Units that are such a
     word, or part of such words at least every other time, are label-indicative. The blacklist is the task's own.
-    *held out*: tokens that the gold labels of one half of the data use differently, by a looser rule than that of the
+    *held out*: tokens that the gold labels of one half of the data use differently. The rule is looser than that of the
     blacklist, which is built from the other half; each half judges once. Most of these tokens may be noise: shuffled
     labels estimate their number. With `label_words_only` the blacklist has label words alone (the paper's package).
     """

@@ -161,12 +161,11 @@ def evaluate(
             task file (`mine.yaml`), or a `Task`; None if `responses` are given.
         data: A `.jsonl` or `.csv` file in place of the task's own data, or a `FileData` that names its columns.
         chat: True to make the prompt a user turn of the model's chat template; the default depends on the task.
-        attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to: None
-            (the known method), numbers (a sequence with an array per example, or a mapping from example ids to
-            arrays), a function that takes an encoded example and returns a number per unit (`item.texts` are its
-            units), a file with explanations, or a result of shap, captum, ferret or interpreto, whose tokens are
-            matched with the units by their text. By default `attention`, `gradient` and `random`, of chains
-            `self-report`, `position`, `length` and `random`.
+        attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to sources.
+            None is the known method. Numbers are an array per example: a sequence, or a mapping from example ids. A
+            function takes an encoded example (`item.texts` are its units) and returns a number per unit. A source may
+            also be a file with explanations, or a result of shap, captum, ferret or interpreto. By default
+            `attention`, `gradient` and `random`, of chains `self-report`, `position`, `length` and `random`.
         operators: By default `delete` and `infill`, of chains `delete`.
         directions: `sufficiency` (the default) keeps the rationale, `necessity` removes it; chains have both.
         k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.

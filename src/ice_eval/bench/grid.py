@@ -231,7 +231,7 @@ class PlannedRun:
 
     @property
     def _asked(self) -> dict[str, Any]:
-        """What defines the rows of its task, beside name and version."""
+        """Return what defines the rows of its task, beside name and version."""
         task = self.task
         if isinstance(task, ReasoningTask):
             return {"pose": chain_fields(self.settings)["poses"][0], "given": _RESPONSES in self.settings}
@@ -283,7 +283,7 @@ class Grid:
 
     @property
     def subject(self) -> SubjectName:
-        """What all of its tasks are about."""
+        """Return the kind of input of all its tasks."""
         return self.tasks[0].task.subject
 
     def runs(self) -> list[PlannedRun]:

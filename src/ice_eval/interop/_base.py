@@ -209,7 +209,7 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
         raise DataError(
             f"the attribution '{name}': none of its {len(given)} explanations belongs to an example. Theirs: "
             f"{', '.join(map(_named, given[:3]))}; ours: {', '.join(repr(e.id) for e in examples[:3])}. Give "
-            "the ids or the texts of the examples; where ids stand in a column of another name, --columns id=NAME."
+            "the ids or the texts of the examples; if the column of ids has another name, give --columns id=NAME."
         )
     return Matched(found, len(given))
 

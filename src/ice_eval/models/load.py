@@ -13,9 +13,11 @@ from ice_eval.models.function import FunctionModel, LabelFunction, from_path
 from ice_eval.models.served import SERVED, Served, ServedModel
 
 ModelRef = str | Model | Served | tuple[Any, Any] | LabelFunction
-"""A registered name, a folder, a `.gguf` file, a short name of the published suite (at its pinned revision), a hub id
-(`org/name`, `org/name@revision`), `python:module:function`, a `Model`, a model behind a server (`Served`), a pair of a
-transformers model and its tokenizer, or a function from texts to label probabilities."""
+"""A model, by name or as an object.
+
+Names: a registered one, a folder, a `.gguf` file, a short name of the published suite (at its pinned revision), a hub
+id (`org/name`, `org/name@revision`) or `python:module:function`. Objects: a `Model`, a model behind a server
+(`Served`), a pair of a transformers model and its tokenizer, or a function from texts to label probabilities."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -617,9 +617,9 @@ class ServedModel(AskedModel):
         self._found_reader = reader = LabelReader(completions, labels, tokens, chosen, trusted)
         if reader.takes_all_tokens and not trusted:
             raise ConfigError(
-                f"all tokens of the label words {', '.join(map(repr, words))} must be scored, and the server's "
-                "log-probabilities of a prompt's own tokens (echo) are missing or contradict those of the next token; "
-                "choose words that differ in their first token with --labels, or another server, such as vLLM."
+                f"the server's log-probabilities of a prompt's own tokens (echo) are missing or contradict those of "
+                f"the next token. The label words {', '.join(map(repr, words))} need them, since all their tokens are "
+                "scored. Choose words that differ in their first token with --labels, or another server, such as vLLM."
             )
         places = known if known is not None else tuple((index,) for index in range(len(words)))
         return Labels(task.labels, places, chosen, are_classes=known is None)

@@ -106,8 +106,8 @@ Taken = tuple[int, ...]  # how many units of each of these are in a set
 class SubWord(Null):
     """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
 
-    Pieces are distinguished by their number of tokens, so that one definition holds for both: sets are matched on the
-    number of words with one of their three pieces in the set, for example, or of whole words of three tokens.
+    Pieces are distinguished by their number of tokens, so that one definition holds for both. For example, sets are
+    matched on the number of words with one of their three pieces in the set, or of whole words of three tokens.
     """
 
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> "Pieces":

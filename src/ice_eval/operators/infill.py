@@ -278,8 +278,9 @@ class TokenCounts:
     ) -> frozenset[int]:
         """Return the tokens that are used more, or less, under one label than under the others.
 
-        Smoothed log-odds of each token between a label and the rest (Monroe et al., 2008, with a flat prior of one
-        half), over its standard error: indicative beyond `z_limit` if the token occurs at least `min_count` times.
+        The statistic is the smoothed log-odds of a token between a label and the rest over its standard error (Monroe
+        et al., 2008, with a flat prior of one half). A token is indicative beyond `z_limit` if it occurs `min_count`
+        times.
         `golds` replace the labels of the examples.
         """
         labels, label_of = np.unique(self.golds if golds is None else golds, return_inverse=True)

@@ -263,7 +263,7 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
         f"({percent(audit.units_blocked / audit.units)}) are blocked. No model was asked.",
-        f"words: label words, the task's lexicon{listed}, {audit.n_words} words altogether; units that stand in them "
+        f"words: label words, the task's lexicon{listed}, {audit.n_words} words altogether; units that are in them "
         "at least every other time. The blacklist is the task's own.",
     ]
     if any(each.reference == "held out" for each in audit.judged):

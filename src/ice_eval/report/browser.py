@@ -158,10 +158,11 @@ def _ranks(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> Ranks:
 def telling(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> float:
     """Return a rank of how clearly an example shows what a run tests; the page opens with the smallest.
 
-    An example with fewer flaws comes first: skipped or without a number, a wrong prediction, a weak or negative signal,
-    a text that was cut off, and less than 6 or more than 30 units are one each. Among equals, the method that is
-    furthest ahead of the control under every operator decides: the largest `min over operators of (win rate of the
-    method - win rate of the control)`, in the first direction, null and size; without a control, 50 % takes its place.
+    An example with fewer flaws comes first. These are one flaw each: skipped or without a number, a wrong prediction,
+    a weak or negative signal, a text that was cut off, and less than 6 or more than 30 units. Among equals, the method
+    that is furthest ahead of the control under every operator decides. That is the largest `min over operators of (win
+    rate of the method - win rate of the control)`, in the first direction, null and size. The control of a run without
+    one is 50 %.
     """
     known = [line for line in outcomes if line.operator != ALL]
     first = {line.attribution: line.configuration._replace(operator="") for line in reversed(known)}

@@ -28,7 +28,7 @@ from ice_eval.table import Column, Table, interval, percent, table_of, whole
 NAMED_OTHERS = 2
 """Further methods that the sentence names."""
 _AGREE = {"robust": "yes", "weak under all operators": "yes", "operator-dependent": "no"}
-"""Whether operators agree, by the word on all of them."""
+"""Agreement of operators, by the word on all of them."""
 FAILS = 0.05
 """Largest adjusted p-value of the random control that is reported as a problem."""
 
@@ -74,7 +74,7 @@ class MethodRanking:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a run shows, in one screen."""
+    """The first screen of a run."""
 
     sentences: tuple[str, ...]
     """The answer, and what to know beside it."""

@@ -91,7 +91,7 @@ class AnsweredQuestion(NamedTuple):
 
 @dataclass(frozen=True)
 class GridPage:
-    """What leads the page of several runs."""
+    """The first part of the page of several runs."""
 
     subject: str
     """Number of runs and configurations."""

@@ -288,7 +288,7 @@ def _named(value: Any) -> Any:
 def script_text(source: str) -> Markup:
     """Return a script with `</script` escaped; raise `ValueError` for `<!--`, which cannot be escaped."""
     if "<!--" in source:
-        raise ValueError("a script with '<!--' cannot stand in a page")
+        raise ValueError("a page cannot contain a script with '<!--'")
     return Markup(source.replace("</script", "<\\/script").replace("\r\n", "\n"))
 
 

@@ -62,12 +62,13 @@ POINT_WORDS = (
     f"near-random below {THRESHOLD}, weakly faithful up to {100 * stats.FAITHFUL:g} %, faithful above."
 )
 PAPER_COLUMNS = (
-    "The paper's columns: WR is the win rate; NSR the mean over examples with a signal, for kept rationales the “Suf.” "
-    "of its table of encoders; sig. rate the share of examples that Benjamini–Hochberg rejects at 0.10; d_null "
-    "the median distance from random sets in their standard deviations; the word that of the win rate alone."
+    "The paper's columns. WR is the win rate. NSR is the mean over examples with a signal; for kept rationales it is "
+    "the “Suf.” of its table of encoders. sig. rate is the share of examples that Benjamini–Hochberg rejects at 0.10. "
+    "The distance d_null is the median from random sets in their standard deviations. The word is that of the win rate "
+    "alone."
 )
 SCOPE = (
-    "The verdict speaks of this model, these examples and these operators. It does not say that the model is right, "
+    "The verdict is about this model, these examples and these operators. It does not mean that the model is right, "
     "fair or safe, nor that people would find the explanation convincing."
 )
 
@@ -129,9 +130,9 @@ def _words(protocols: Sequence[Protocol]) -> str:
         return POINT_WORDS
     return (
         f"{'Unless its protocol says otherwise, a' if True in points else 'A'} word is given only where the whole 95 % "
-        "interval allows it: anti-faithful below 50 %, better than random "
+        "interval allows it. The words are anti-faithful below 50 %, better than random "
         f"above 50 %, weakly faithful from {THRESHOLD} on, faithful above {100 * stats.FAITHFUL:g} %, and random "
-        "within ±5 pp where it lies between 45 and 55 %. Else the explanation is not distinguishable from random, "
+        "within ±5 pp where it is between 45 and 55 %. Else the explanation is not distinguishable from random, "
         f"or undecidable where {100 * stats.UNDECIDABLE_TIES:.0f} % of sets or more tie."
     )
 

@@ -119,8 +119,8 @@ def reliability(first_half: Values, second_half: Values) -> float | None:
     """Return the expected rank correlation of win rates with those against a second draw of the null.
 
     This is Spearman's correlation r of the win rates against two halves of the null, extended to the whole null by the
-    Spearman-Brown formula `2 r / (1 + r)`: the share of the variance between examples that is not sampling noise of the
-    null. A share is never negative, so r <= 0 gives 0. None if a side is constant.
+    Spearman-Brown formula `2 r / (1 + r)`. It estimates the share of the variance between examples that is not sampling
+    noise of the null. A share is never negative, so r <= 0 gives 0. None if a side is constant.
     """
     correlation = _rank_correlation(*paired_vectors(first_half, second_half, what="win rate"))
     if correlation is None:

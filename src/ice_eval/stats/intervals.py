@@ -6,9 +6,9 @@ which much wealth is won is excluded:
 
 - Below `ENOUGH` examples, the wealth of four gamblers (c = 1/4, 1/2, 3/4, 1) is averaged, and m is excluded at
   2 / alpha. By Ville's inequality the interval covers with probability 1 - alpha at every N and for every distribution
-  (Waudby-Smith & Ramdas, 2024), and at all N at once, so that one may look as often as one likes (`anytime`).
-- From there on, the best c in hindsight is taken, which is the empirical likelihood ratio over [0, 1], and m is
-  excluded at the critical value of a squared t: as wide as a BCa interval, without resampling.
+  (Waudby-Smith & Ramdas, 2024). It covers at all N at once, so that one may look as often as one likes (`anytime`).
+- From there on, the best c in hindsight is taken, which is the empirical likelihood ratio over [0, 1]. A mean m is
+  excluded at the critical value of a squared t. The interval is as wide as a BCa interval, without resampling.
 
 Every factor rises with x, so both limits rise if any value is raised. Equal values need no rule of their own.
 """

@@ -73,7 +73,7 @@ def spread_of(
 
     `exact` marks examples that were compared with all sets and have no sampling noise; others need m >= 2. With
     `noise`, of random sets distributed over fills, `within` is the variance between sets under one fill, and `fills` is
-    what the variance between fills exceeds it by; examples with one set per fill do not tell them apart.
+    the excess of the variance between fills. Examples with one set per fill cannot separate them.
     """
     rates = rates_vector(win_rates, what="win rate")
     if rates.size < _FEWEST_EXAMPLES:
@@ -178,9 +178,9 @@ def detectable_win_rate(
 ) -> float:
     """Return the smallest mean win rate that these examples distinguish from chance with power 80 %.
 
-    That is where a rationale must lie for the interval to exclude one half. Its win rates spread as those of the sets
-    of each family do, or as the observed ones do if that is more: a few win rates that happen to be equal do not make a
-    data set precise. Above 1 means that nothing can be distinguished.
+    At that win rate the interval excludes one half. Win rates spread as those of the sets of each family do, or as the
+    observed ones do if that is more. So a few win rates that happen to be equal do not make a data set precise. Above 1
+    means that nothing can be distinguished.
     """
     rates = finite_vector(win_rates, what="win rate")
     grouping = grouping_of(groups, n=rates.size)

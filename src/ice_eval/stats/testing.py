@@ -51,9 +51,9 @@ def mean_test(families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, group
     and unequal families too.
 
     With `groups`, rationales are still swapped example by example, but T uses the cluster-robust standard error. Groups
-    must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group: it
-    requires that T has nearly the same distribution either way, as it does for about twenty or more groups of similar
-    size. A single group has p = 1, or nearly.
+    must be independent. The level is no longer exact, because a swap does not reproduce dependence within a group. It
+    holds nearly for about twenty or more groups of similar size, where T has nearly the same distribution either way.
+    A single group has p = 1, or nearly.
     """
     [found] = mean_tests([families], rng=lambda: rng, n_draws=n_draws, groups=groups)
     return found

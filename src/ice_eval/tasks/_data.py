@@ -318,7 +318,7 @@ def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str
     if missing:
         raise DataError(
             f"{where}: the prompt needs the field '{missing[0]}', and the example has "
-            f"{', '.join(map(str, row)) or 'no field'}."
+            f"{', '.join(map(str, row)) or 'no field'}. Name its column with --columns {missing[0]}=COLUMN."
         )
     for name in fields:
         if not isinstance(row[name], str):

@@ -283,7 +283,7 @@ _DRAFT = """\
 #   ice task check {file} --model MODEL     shows what the model reads, and how well it answers
 #   ice run --task {file} --model MODEL
 data: {data}  # .jsonl or .csv, seen from this file: the fields of the prompt, and perhaps `label` and `id`
-{columns}prompt: |-  # fields stand in braces; the model answers where it ends (a classifier reads the fields alone)
+{columns}prompt: |-  # fields are in braces; the model answers where it ends (a classifier reads the fields alone)
 {prompt}
 labels:  # name in the data: what the model writes after the prompt, its space included
 {labels}
@@ -312,7 +312,7 @@ def draft(path: Path, data: Path | None = None) -> str:
         columns = columns_of(rows)
         if not columns.texts:
             found = ", ".join(rows[0]) if rows else "nothing"
-            raise ConfigError(f"{data} has no column of texts whose name could stand in a prompt; it has {found}.")
+            raise ConfigError(f"{data} has no column of texts whose name a prompt can use; it has {found}.")
         fields, renamed = list(columns.texts), columns.renamed
         given = {str(row[columns.label]) for row in rows if columns.label and row.get(columns.label) is not None}
         labels = sorted(given) if 2 <= len(given) <= _MOST_LABELS else labels
@@ -321,7 +321,7 @@ def draft(path: Path, data: Path | None = None) -> str:
     return _DRAFT.format(
         file=path.name,
         data=_quoted(Path(shown).as_posix()),
-        columns=f"columns: {{{names}}}  # what the data call them: these do not stand in the prompt\n" if names else "",
+        columns=f"columns: {{{names}}}  # names in the data, which a prompt cannot use\n" if names else "",
         prompt="\n".join([*(f"  {name.capitalize().replace('_', ' ')}: {{{name}}}" for name in fields), "  Label:"]),
         labels="\n".join(f"  {_quoted(label)}: {_quoted(f' {label}')}" for label in labels),
         field=fields[0],

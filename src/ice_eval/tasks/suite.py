@@ -143,7 +143,7 @@ def ag_news() -> Task:
 
 @task("esnli")
 def esnli() -> Task:
-    """Whether a premise entails a hypothesis, contradicts it or neither (Camburu et al., 2018).
+    """Entailment, contradiction or neither between a premise and a hypothesis (Camburu et al., 2018).
 
     The hub's e-SNLI is a loading script, which is never run, so SNLI is read, of which e-SNLI has every labelled pair.
     The published `esnli_test.csv` works as a file and adds the words that people highlighted; other files may give them
@@ -195,7 +195,7 @@ def boolq() -> Task:
 
 @task("multirc")
 def multirc() -> Task:
-    """Whether a candidate answer is right, from a passage (Khashabi et al., 2018); only the passage is explained.
+    """Truth of a candidate answer, from a passage (Khashabi et al., 2018); only the passage is explained.
 
     ERASER's files have the sentences that people chose as `rationale`; the hub's copy, of SuperGLUE, has none.
     """

@@ -151,7 +151,7 @@ def test_the_records_of_the_page_are_read_and_take_part(written):
 
 
 def test_the_example_of_the_page_says_what_it_does():
-    page = (Path(__file__).parents[3] / "docs/chain-of-thought.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/chain-measures.md").read_text(encoding="utf-8")
     names = {}
     pieces = page.partition("## Steps and answers")[2]
     exec(pieces.partition("```python\n")[2].partition("\n```")[0], names)

@@ -7,7 +7,7 @@ from ice_eval.tasks import FileData, Task, task
 
 @task("help-desk")
 def help_desk() -> Task:
-    """Whether a message to a help desk complains or thanks."""
+    """Complaint or thanks in a message to a help desk."""
     return Task(
         data=FileData(Path(__file__).with_name("help_desk.jsonl")),
         language="en",

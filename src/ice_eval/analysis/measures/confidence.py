@@ -122,7 +122,7 @@ def concentration(vector: PerUnit) -> Values:
 
 @measure("consistency")
 class Consistency(Measure):
-    """Whether examples that the model is equally sure of get attributions that are equally concentrated."""
+    """Similarity of concentration between examples that the model is equally sure of."""
 
     needs = f"{FEWEST_PAIRED} examples with the same target"
 
@@ -201,7 +201,7 @@ _Key = tuple[str, int, bytes]
 
 
 class _Behaviour(NamedTuple):
-    """What one run holds about an example."""
+    """Numbers of one run about an example."""
 
     row: InputRow
     full: Values
@@ -211,7 +211,7 @@ class _Behaviour(NamedTuple):
 
 @measure("model-consistency")
 class ModelConsistency(Measure):
-    """Whether two models get different explanations on those examples on which they behave differently."""
+    """Difference of two models' explanations on examples on which the models behave differently."""
 
     needs = f"runs of two models with {FEWEST_PAIRED} examples in common"
 

@@ -153,8 +153,8 @@ class Simulatability(Measure):
         if not lines:
             return Missing(f"no attribution has {FEWEST} examples, {FOLDS} of each of two predicted labels; raise --n")
         note = (
-            f"a student is a ridge classifier of the words that it sees, in {FOLDS} folds; p ranks it among those of "
-            f"up to {STUDENTS} random sets, and a verdict needs p ≤ {_LEVEL:g} and an interval that excludes 0"
+            f"A student is a ridge classifier of the words that it sees, in {FOLDS} folds. p ranks it among those of "
+            f"up to {STUDENTS} random sets. A verdict needs p ≤ {_LEVEL:g} and an interval that excludes 0."
         )
         return Found((Part("Labels recovered from rationales", _SIMULATED, lines),), (note,))
 
@@ -230,7 +230,7 @@ _INTERACTIONS = (
 
 
 class AdditiveFit(NamedTuple):
-    """What a sum of numbers of units leaves of the log-odds of some sets."""
+    """Residual of the log-odds of some sets after a sum of numbers of units."""
 
     basis: Values
     """(sets, rank): orthonormal columns of the additive model."""
@@ -262,8 +262,8 @@ def additive_fit(kept: Masks, values: Values) -> AdditiveFit | None:
 def interactions(fit: AdditiveFit, kept: Masks, sets: Masks) -> tuple[Values, Values]:
     """Return the mean interaction of the pairs in each set, in log-odds, and how much of the residual it explains.
 
-    Both (sets,): the coefficient of the number of pairs of a set that are kept, beside the additive model, and the
-    square root of the sum of squares that it explains; NaN where the additive model already fits that number.
+    Both (sets,). The first is the coefficient of the number of pairs of a set that are kept, beside the additive model.
+    The second is the square root of the sum of squares that it explains; NaN where the additive model already fits it.
     """
     shared = kept.astype(np.float64) @ sets.T
     pairs = shared * (shared - 1) / 2
@@ -276,7 +276,7 @@ def interactions(fit: AdditiveFit, kept: Masks, sets: Masks) -> tuple[Values, Va
 
 @measure("interactions")
 class Interactions(Measure):
-    """Whether units of a rationale act together, beyond the sum of their effects, more than random units do."""
+    """Interaction of a rationale's units beyond the sum of their effects, beside random units."""
 
     needs = "more random sets than units in a text"
 

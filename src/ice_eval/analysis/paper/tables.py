@@ -173,7 +173,7 @@ def published(
     """Return the win rate that the paper prints for a configuration, or None.
 
     Models and tasks are found by the paper's names and by hub ids, folders and files of the same model or data set
-    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`); `sst2/minimal` is the paper's minimal prompt, and `sst2/paper`
+    (`meta-llama/Llama-3.1-8B@main`, `french_allocine`). `sst2/minimal` is the paper's minimal prompt. `sst2/paper`
     belongs to the main tables, as the standard one does. For other prompts and for another k than 0.2 the paper does
     not name the operator; the cell records that, and is used for deletion and infill alike.
     """

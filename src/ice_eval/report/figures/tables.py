@@ -151,7 +151,7 @@ def plausibility_scatter(rows: Iterable[Plausibility]) -> Figure:
     )
     caption = (
         "Every dot is an example, or several where it is larger: overlap with the human rationale (across) and win "
-        "rate (up); r is Pearson's, with its 95 % interval. An r near 0 says that one does not stand in for the other, "
+        "rate (up). r is Pearson's, with its 95 % interval. An r near 0 means that one does not replace the other, "
         "not that either is wrong."
     )
     chart = parts.panels([parts.line_at(stats.CHANCE, "y", parts.UNIT), drawn], found, width=190, height=190)

@@ -44,12 +44,12 @@ _TAKES_BACK = regex.compile(
     regex.IGNORECASE | regex.MULTILINE,
 )
 _MARKS = r"(?:[{>#:：=是为は]|\b(?:is|be|es|est|ist|è|lautet|that|then|thus|therefore|clearly|answer))[\s*_,:]*"
-"""What the text before a marked answer ends in."""
+"""End of the text before a marked answer."""
 LINKS = (
     r"(?:\b(?:or|and|but|nor|und|oder|ou|et|y|o|e|versus|vs)\b|\b(?:to|through|bis)\b(?=\W*\Z)|[&/、~〜或和到至与]"
     r"|または|と|か(?!ら)|から)"
 )
-"""What makes of two values a list or a range."""
+"""Links that make two values a list or a range."""
 _TWO_BOXES = regex.compile(rf"\\boxed\{{[^{{}}]{{0,99}}\}}[\s$]{{0,3}}(?:,|{LINKS})[\s$]{{0,3}}(?:\w\s?=\s?)?\\boxed")
 
 
@@ -275,7 +275,7 @@ _ENDS = regex.compile(
     r"[*_\"”')\]]*\s*(?:[,.;:!(，。；：（—–-]|because|since|as\b|for\b|rather|instead|not\b|over\b|given)",
     regex.IGNORECASE,
 )
-"""What follows an answer that is complete."""
+"""Text after an answer that is complete."""
 
 _ARTICLE = r"(?!\s+(?!(?:and|or|is|because|since|as|und|oder|et|ou|y|o)\b)\p{Ll}(?<=[AI]\s+\p{Ll}))"
 

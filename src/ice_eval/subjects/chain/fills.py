@@ -23,7 +23,7 @@ new sentence and nothing else.
 {step}"""
 _NUMBER = regex.compile(r"\d+(?:[.,]\d+)*")
 _LIST_MARK = regex.compile(r"\s*(?:[-*•]\s+|(?:step\s+)?\(?\d{1,3}[.):]+\s+)", regex.IGNORECASE)
-"""What an item of a list begins with: its number is no part of what it says."""
+"""Beginning of a list item: its number is no part of its text."""
 
 
 class StepPool:

@@ -66,7 +66,7 @@ _LEAD = (
     r"\W*(?i:(?:(?:about|approximately|approx|roughly|around|exactly|only|just|nearly|almost|equal to|at least|thus"
     r"|then|that|it is|it's|there are|is|are|the|an?|total|of|number|loss|profit|usd?|eur|gbp|inr|rm)\b\W*)*)"
 )
-"""What may stand between a marker and the number that it marks."""
+"""Text between a marker and the number that it marks."""
 _REASON = regex.compile(
     rf"(?:\d\W*?[\s,;(]+|\A{_LEAD}\d[\d.,]*+[^=\d]{{0,60}}?[,;(]\s*)(?P<why>(?:because|since|as|which|where|given|from)\b)"
 )
@@ -119,7 +119,7 @@ class NumberAnswer(AnswerKind):
     """A number; units and currency signs are read over.
 
     Two numbers are the same if their fractions are equal, or if one is a decimal with two places or more (and two
-    significant digits) and the other rounds to it: 0.67 is 2/3, but 0.7 is not, and 12.5 is not 12.46. A percentage
+    significant digits) and the other rounds to it. So 0.67 is 2/3, but 0.7 is not, and 12.5 is not 12.46. A percentage
     equals both the number before its sign and the fraction that it means, since data sets write either.
     """
 

@@ -26,7 +26,7 @@ from ice_eval.subjects.chain.steps import Chain, Step, given_steps, is_thinking,
 from ice_eval.tasks import AnyTask, DataSource, NoData, numbered_rows
 
 FEWEST_STEPS = 2
-"""A single step cannot be told from the whole chain."""
+"""A single step cannot be distinguished from the whole chain."""
 
 ProblemRecord = Mapping[str, Any]
 """One record of a data set or of a file of chains."""
@@ -145,8 +145,8 @@ def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain
 
     Args:
         path: A log of inspect_ai (`.eval`, `.json`), samples of lm-evaluation-harness, or a `.jsonl` file of records
-            with `question`; `steps` (texts) or `response` (which is split); `final`, which may be missing beside a
-            response that states it; perhaps `gold`, `id`, and `choices` (texts).
+            with `question` and `steps` (texts) or `response` (which is split). `final` may be missing beside a response
+            that states it. `gold`, `id`, and `choices` (texts) are optional.
         kind: The kind of the answers; None: options where a record has `choices`, else numbers.
 
     Raises:

@@ -56,7 +56,7 @@ _CLOSING = regex.compile(
 )
 """Tags around thinking: of most reasoning models, Magistral, Open-Thoughts, Command A, Kimi, and gpt-oss (channels)."""
 _CONTROL = regex.compile(r"(?:\s*<\|(?:return|end|im_end|eot_id|endoftext|end_of_solution|END_RESPONSE)\|>)+\s*\Z")
-"""What a model ends its response with where special tokens were written out."""
+"""Special tokens that were written out at the end of a response."""
 
 
 # Stand-ins of one character each for what no boundary may cut: the text keeps its length, and spans stay true.

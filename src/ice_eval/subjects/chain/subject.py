@@ -375,8 +375,8 @@ class ChainSubject(Subject):
         if read.begun_anew:
             reporter.say(
                 f"{read.begun_anew} of the first replies to a begun turn (--poses prefill) are chains of their own: "
-                "the server does not go on with the turn, so this pose shows nothing of the steps, and it will have "
-                "no verdict. Choose other poses, in another --out."
+                "the server does not continue the turn. So this pose shows nothing of the steps and gets no verdict. "
+                "Choose other poses, in another --out."
             )
         self._report_cut_replies(read, reporter, may_end=self.model.inner is None)
 
