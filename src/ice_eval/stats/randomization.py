@@ -329,14 +329,14 @@ def compare_all_sequentially(
 
     Each tail stops at the draw that is the h-th (h >= 2) to do at least (at most) as well. Stopped at draw l, its
     p-value is `h / l`; at the end of the stream with g < h such draws it is `(g + 1) / (M + 1)`, as in `compare`. Both
-    tails are valid at every h and M, with ties and with sets drawn without replacement too: `p <= h / l` means that
-    `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991, "Sequential Monte Carlo
-    p-values"). A stream has ended if it holds M sets, or all other sets.
+    tails are valid at every h and M, with ties and with sets drawn without replacement too. The reason is that
+    `p <= h / l` means that `observed` is among the h best of itself and the first l - 1 draws (Besag & Clifford, 1991,
+    "Sequential Monte Carlo p-values"). A stream has ended if it holds M sets, or all other sets.
 
     The win rate is over the draws before the later of the two stops, *without* the stopping draw; over all draws if a
     tail ran to the end. The rule determines the last draw, so counting it would bias the win rate towards one half.
-    Given the stop and the last draw, every order of the draws before it is equally likely, so their mean has the
-    expectation of the first draw: it is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). Draws
+    Given the stop and the last draw, every order of the draws before it is equally likely. So their mean has the
+    expectation of the first draw, and is unbiased (Girshick, Mosteller & Savage, 1946; Besag & Clifford, 1991). Draws
     after the stop never change a number.
     """
     # Pair by pair: a slack that grew with the largest draw so far could undo a tie, or a stop, that is already settled.
