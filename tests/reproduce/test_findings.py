@@ -1,6 +1,7 @@
 """Statements of the paper beside the runs of the toy model, counted again from bench.json."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,17 +89,39 @@ def test_languages_differ_if_intervals_of_all_of_them_together_are_apart(work, f
     assert ours.holds == ("yes" if limits[0].high < limits[1].low else "not settled")
 
 
-def test_languages_that_are_far_apart_settle_it(work, monkeypatch):
+def test_languages_that_are_far_apart_settle_it(work):
     """Six languages of 60 texts, each with one rate for all of them."""
     grid = work.sources().grid("multilingual")
     lines = list(contents.lines(grid, methods=("attention",), operators=("delete",)))
     for rate, each in enumerate(x for x in lines if x.run.language != "en"):
         each.run.__dict__["win_rates"] = {each.line.configuration: {str(i): (rate + 1) / 7 for i in range(60)}}
-        each.run.__dict__["inputs"] = dict.fromkeys(map(str, range(60)))
+        each.run.__dict__["all_inputs"] = {str(i): SimpleNamespace(group=str(i)) for i in range(60)}
         object.__setattr__(each.line, "win_rate", (rate + 1) / 7)
-    monkeypatch.setattr(contents, "groups_of", lambda rows: None)
     [found] = contents._languages(Sources(lambda _: grid, lambda _: []))
     assert found.holds == "yes" and "14.3 % [" in found.ours and "85.7 % [" in found.ours
+
+
+def test_one_correlation_of_several_does_not_settle_that_overlap_and_win_rate_are_related(work, monkeypatch):
+    """Each of four correlations has a 95 % interval above 0, and none the interval that holds for all of them."""
+    grid = work.sources().grid("english")
+    run = next(each for each in grid.runs if each.task == "esnli")
+    run.__dict__["all_inputs"] = {str(i): SimpleNamespace(group=str(i)) for i in range(40)}
+    x = np.linspace(0, 1, 40)
+    noise = np.tile([1.0, -1.0], 20) * (1 + x)
+
+    def of(share, methods):
+        y = share * x + (1 - share) * 0.5 * noise
+        lines = [SimpleNamespace(attribution=m, example_id=str(i), win_rate=y[i]) for m in methods for i in range(40)]
+        monkeypatch.setattr(contents, "overlaps", lambda _: [(run, line, x[int(line.example_id)]) for line in lines])
+        [found] = contents._unrelated(work.sources())
+        return found, stats.correlate(x, y, rng=np.random.default_rng(0))
+
+    alone, r = of(0.52, "a")
+    assert r.interval.low > 0 and alone.holds == "no"
+    among, _ = of(0.52, "abcd")
+    wide = stats.correlate(x, 0.52 * x + 0.24 * noise, rng=np.random.default_rng(0), level=1 - 0.05 / 4).interval
+    assert wide.low < 0 and f"{r.r:+.2f} [{wide.low:+.2f}, {wide.high:+.2f}]" in among.ours
+    assert among.holds == "not settled"
 
 
 def test_without_runs_every_statement_has_no_data(work):

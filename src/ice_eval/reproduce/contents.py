@@ -815,18 +815,25 @@ def _anti_faithful(sources: Sources) -> Iterator[Finding]:
 
 
 def _unrelated(sources: Sources) -> Iterator[Finding]:
-    found = [value for value in plausibility(sources) if value.quantity == "r" and isinstance(value.ours, float)]
     statement, stated = "Win rate and overlap with human rationales are unrelated", "|r| < 0.04"
-    if not found:
-        yield Finding(statement, stated, "–", "no data")
-        return
-    parts = [
-        f"{value.place['model']} {value.place['attribution']}: {value.ours:+.2f}"
-        + ("" if value.interval is None else " [{:+.2f}, {:+.2f}]".format(*value.interval))
-        for value in found
-    ]
-    apart = [value for value in found if value.interval is not None and not value.interval[0] <= 0 <= value.interval[1]]
-    yield Finding(statement, stated, "; ".join(parts), "no" if apart else "not settled")
+    pairs: dict[tuple[str, str], list[tuple[GridRun, ExampleOutcome, float]]] = {}
+    for each in overlaps(sources):
+        run, line, _ = each
+        if line.win_rate is not None:
+            pairs.setdefault((run.model, line.attribution), []).append(each)
+    parts, apart = list[str](), False
+    for (model, attribution), found in pairs.items():
+        overlap, rates = np.array([(each, line.win_rate) for _, line, each in found]).T
+        groups = found[0][0].groups_of([line.example_id for _, line, _ in found])
+        # One of many intervals excludes 0 by chance: they hold for all correlations together.
+        level = 1 - _ALPHA / len(pairs)
+        r = stats.correlate(overlap, rates, rng=rng_for(0, "reproduce"), level=level, groups=groups)
+        if r.r is not None:
+            limits = "" if r.interval is None else " [{:+.2f}, {:+.2f}]".format(*r.interval)
+            parts.append(f"{paper_name(model)} {attribution}: {r.r:+.2f}{limits}")
+            apart |= r.interval is not None and not r.interval[0] <= 0 <= r.interval[1]
+    word = "no" if apart else "not settled" if parts else "no data"
+    yield Finding(statement, stated, "; ".join(parts) or "–", word)
 
 
 def _masks(sources: Sources) -> Iterator[Finding]:
