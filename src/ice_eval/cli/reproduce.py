@@ -13,7 +13,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.settings import EXECUTION, LOADING, SERVING, names_of, values_of
 
 if TYPE_CHECKING:
-    from ice_eval.reproduce import Cost, Made, Progress
+    from ice_eval.reproduce import ExperimentCost, Made, Progress
 
 _MOST_MISSING = 3
 _OF_SERVERS = tuple(each for each in SERVING if each.name not in {"base_url", "tokenizer"})
@@ -147,7 +147,7 @@ def _list(progress: "list[Progress]", *, as_json: bool) -> None:
             print_line(f"{each.label}: {'missing: ' + missing if missing else each.needs}", indent=2)
 
 
-def _costs(costs: "list[Cost]", gpu_price: float, *, as_json: bool) -> None:
+def _costs(costs: "list[ExperimentCost]", gpu_price: float, *, as_json: bool) -> None:
     from ice_eval.table import Column, columns, naming, table_of
 
     lines = [

@@ -29,7 +29,7 @@ def _pieces(tokens: Iterable[object]) -> tuple[TextPart, ...]:
 
 
 @explanation_format("captum")
-class Captum(Format):
+class CaptumFormat(Format):
     """A tensor (texts, tokens) or (texts, tokens, width), an `LLMAttributionResult` or a `VisualizationDataRecord`."""
 
     # A width is summed. Rows of a padded batch are cut to the tokens of their text when they are aligned.
@@ -56,7 +56,7 @@ class Captum(Format):
 
 
 @explanation_format("ferret")
-class Ferret(Format):
+class FerretFormat(Format):
     """A `ferret` explanation: text, tokens and scores."""
 
     def reads(self, source: object) -> bool:
@@ -67,7 +67,7 @@ class Ferret(Format):
 
 
 @explanation_format("interpreto")
-class Interpreto(Format):
+class InterpretoFormat(Format):
     """An `AttributionOutput`: elements, and a row of scores per class, or per generated token, which are summed."""
 
     def reads(self, source: object) -> bool:
@@ -89,7 +89,7 @@ class Interpreto(Format):
 
 
 @explanation_format("lime")
-class Lime(Format):
+class LimeFormat(Format):
     """An `Explanation` of a text by LIME: the positions of each word, and its weight for the classes it explains."""
 
     # A word that occurs several times has one weight, which each of its occurrences gets.
@@ -119,7 +119,7 @@ class Lime(Format):
 
 
 @explanation_format("shap")
-class Shap(Format):
+class ShapFormat(Format):
     """A `shap.Explanation` of one text or of several, for one class or for all."""
 
     def reads(self, source: object) -> bool:
@@ -130,7 +130,7 @@ class Shap(Format):
 
 
 @explanation_format("inseq")
-class Inseq(Format):
+class InseqFormat(Format):
     """A `FeatureAttributionOutput`, or the JSON file it saved: the source, or the prompt, with all generated tokens."""
 
     # Scores are (tokens, generated tokens, …). Further dimensions are aggregated as inseq does by default: the width of

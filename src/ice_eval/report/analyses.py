@@ -327,7 +327,7 @@ def paper_index(tables: Sequence[paper.PaperTable]) -> Table:
     return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
 
 
-def claims_table(claims: Sequence[paper.Claim]) -> Table:
+def claims_table(claims: Sequence[paper.StatedFigure]) -> Table:
     """Return every figure that the paper states, beside the value from its tables."""
     signs = {"equal": "", "above": "> ", "below": "< "}
     shown = (

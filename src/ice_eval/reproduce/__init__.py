@@ -3,9 +3,9 @@
 from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item, chosen
 from ice_eval.reproduce.contents import Finding
 from ice_eval.reproduce.layout import Value
-from ice_eval.reproduce.run import Choices, Cost, Made, Progress, Reproduction
+from ice_eval.reproduce.run import Choices, ExperimentCost, Made, Progress, Reproduction
 
 __all__ = [
-    "EXPERIMENTS", "ITEMS", "Choices", "Cost", "Experiment", "Finding", "Item", "Made", "Progress", "Reproduction",
-    "Value", "chosen",
+    "EXPERIMENTS", "ITEMS", "Choices", "Experiment", "ExperimentCost", "Finding", "Item", "Made", "Progress",
+    "Reproduction", "Value", "chosen",
 ]  # fmt: skip

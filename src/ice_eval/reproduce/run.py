@@ -116,7 +116,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class ExperimentCost:
     """The cost of the runs of an experiment that are left."""
 
     experiment: str
@@ -282,15 +282,17 @@ class Reproduction:
             missing=tuple(missing), needs="; ".join(filter(None, known)) if state != "done" else "",
         )  # fmt: skip
 
-    def costs(self, items: Sequence[Item]) -> list[Cost]:
+    def costs(self, items: Sequence[Item]) -> list[ExperimentCost]:
         """Return what the unfinished runs would take; data are read, and no model is loaded."""
         return [self._cost(name) for name in _experiments(items)]
 
-    def _cost(self, experiment: str) -> Cost:
+    def _cost(self, experiment: str) -> ExperimentCost:
         try:
             grid = self.grid(experiment)
         except ConfigError as exc:
-            return Cost(experiment=experiment, runs=0, rows=0, gpu_hours=None, hours=None, problems=(str(exc),))
+            return ExperimentCost(
+                experiment=experiment, runs=0, rows=0, gpu_hours=None, hours=None, problems=(str(exc),)
+            )
         lines = plan_grid(grid, self.folder(experiment))
         left = [(run, line) for run, line in zip(grid.runs(), lines, strict=True) if line.status == "waiting"]
         seconds = [_gpu_seconds(run, line.rows or 0) for run, line in left if line.rows]
@@ -299,7 +301,7 @@ class Reproduction:
         complete = len(known) == len(minutes) and bool(minutes)
         prices = [line.cost for _, line in left if line.rows]
         problems = dict.fromkeys(f"{line.task}: {line.problem}" for line in lines if line.problem)
-        return Cost(
+        return ExperimentCost(
             experiment=experiment,
             runs=len(left),
             rows=sum(line.rows or 0 for _, line in left),

@@ -1,6 +1,13 @@
 """The published tables of the paper as data, and its derived figures computed again from them."""
 
-from ice_eval.analysis.paper.recomputed import Claim, Discrepancy, claims, discrepancies, headline, step_capacities
+from ice_eval.analysis.paper.recomputed import (
+    Discrepancy,
+    StatedFigure,
+    claims,
+    discrepancies,
+    headline,
+    step_capacities,
+)
 from ice_eval.analysis.paper.tables import (
     BesidePaper,
     PaperTable,
@@ -16,7 +23,7 @@ from ice_eval.analysis.paper.tables import (
 )
 
 __all__ = [
-    "BesidePaper", "Claim", "Discrepancy", "PaperTable", "beside_paper", "claims", "discrepancies", "english_cells",
-    "headline", "model_of", "paper_table", "paper_tables", "prompt_cells", "protocol_differences", "published",
-    "step_capacities", "task_of",
+    "BesidePaper", "Discrepancy", "PaperTable", "StatedFigure", "beside_paper", "claims", "discrepancies",
+    "english_cells", "headline", "model_of", "paper_table", "paper_tables", "prompt_cells", "protocol_differences",
+    "published", "step_capacities", "task_of",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ _ATTRIBUTIONS = ("gradient", "attention")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
+class StatedFigure:
     """A figure that the paper states, beside the value from its tables."""
 
     id: str
@@ -60,7 +60,7 @@ def headline() -> dict[str, Any]:
     }
 
 
-def claims() -> list[Claim]:
+def claims() -> list[StatedFigure]:
     """Return every figure of `claims.json`, recomputed."""
     found = []
     for entry in tables.read_json("claims.json"):
@@ -68,7 +68,7 @@ def claims() -> list[Claim]:
         stated, within = given["stated"], 0.5 * 10 ** -given.pop("decimals", 0)
         value = round(recomputed()[given["id"]], 6)  # without the noise of binary fractions in differences of decimals
         agrees = {"equal": abs(value - stated) <= within, "above": value > stated, "below": value < stated}
-        found.append(Claim(**given, recomputed=value, agrees=agrees[given["relation"]]))
+        found.append(StatedFigure(**given, recomputed=value, agrees=agrees[given["relation"]]))
     return found
 
 
