@@ -13,6 +13,8 @@ from ice_eval.models.toy import Toy
 from ice_eval.records import Example
 from ice_eval.tasks import Records, Task
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test reaches the hub; it is read where huggingface_hub is imported
+
 # A busy machine makes an example slow, not wrong.
 settings.register_profile("ice", deadline=None)
 settings.load_profile("ice")

@@ -364,6 +364,28 @@ def test_without_the_library_the_message_holds_the_pip_command_and_the_way_aroun
         HubData("nyu-mll/glue").load(("text",), LABELS)
 
 
+@pytest.mark.parametrize("revision", ["abc", None])
+def test_a_hub_that_does_not_answer_is_asked_once_and_then_only_its_cache(monkeypatch, revision):
+    datasets, hub = pytest.importorskip("datasets"), pytest.importorskip("huggingface_hub")
+    seen = []
+
+    class Api:
+        def dataset_info(self, path, *, revision, timeout):
+            seen.append(("asked", hub.constants.HF_HUB_OFFLINE))
+            raise OSError("no route")
+
+    def load_dataset(path, config, *, split, revision):
+        seen.append(("loaded", hub.constants.HF_HUB_OFFLINE and datasets.config.HF_HUB_OFFLINE))
+        return datasets.Dataset.from_list([{"sentence": "a", "label": 1}])
+
+    monkeypatch.setattr(hub, "HfApi", Api)
+    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
+    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    hub_data("org/reviews", revision=revision).load(("text",), LABELS)
+    assert seen == [("asked", False), ("loaded", True)]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_without_a_revision_the_current_commit_is_asked_for_once_and_read(monkeypatch, known):
     datasets, hub = pytest.importorskip("datasets"), pytest.importorskip("huggingface_hub")

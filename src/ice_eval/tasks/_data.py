@@ -173,12 +173,23 @@ class HubData(DataSource):
 
     @functools.cached_property
     def commit(self) -> str | None:
-        if self.revision is not None or Path(self.path).exists():
-            return None if Path(self.path).exists() else self.revision
-        hub = require("huggingface_hub", install="huggingface_hub", purpose="to resolve the revision")
-        try:  # asked once, so that the commit in the manifest is the one that is read
-            return hub.HfApi().dataset_info(self.path, revision=self.branch, timeout=10).sha  # type: ignore[no-any-return]
-        except Exception:  # without a network, a copy in the hub's cache may still be read
+        if Path(self.path).exists():
+            return None
+        return self.revision or self._ask_hub(self.branch)  # once, so that the manifest names the commit that is read
+
+    def _ask_hub(self, revision: str) -> str | None:
+        """Return a revision's commit; without a network, let the hub's clients read their caches and return None.
+
+        By themselves they would retry for minutes.
+        """
+        hub = require("huggingface_hub", install="huggingface_hub", purpose="to read data of the hub")
+        try:
+            return hub.HfApi().dataset_info(self.path, revision=revision, timeout=10).sha  # type: ignore[no-any-return]
+        except (hub.errors.HfHubHTTPError, ValueError):  # it answered, or no repository has such a name
+            return None
+        except Exception:  # it cannot be reached: types of several libraries
+            datasets = require("datasets", install="ice-eval[hub]", purpose="to load data of the hub")
+            hub.constants.HF_HUB_OFFLINE = datasets.config.HF_HUB_OFFLINE = True
             return None
 
     def rows(self) -> Iterator[Row]:
@@ -187,6 +198,8 @@ class HubData(DataSource):
         )
         revision = None if Path(self.path).exists() else self.commit or self.branch
         try:
+            if revision is not None and self.revision is not None:
+                self._ask_hub(revision)
             data = self._loaded(datasets, revision)
         except Exception as exc:  # the hub's client raises many types, and all of them mean: not to be had now
             reason = str(exc).strip().partition("\n")[0][:200]
