@@ -9,6 +9,7 @@ import transformers
 from tests.rows import join
 
 import ice_eval as ice
+from ice_eval.attributions.user_supplied import column_of
 from ice_eval.encoding import encode
 from ice_eval.errors import ConfigError
 from ice_eval.models import load_model
@@ -199,4 +200,42 @@ def test_labels_that_do_not_compete_in_a_model_are_reported(tiny, reviews):
     assert model.doubts(join([row]), labels) == []
     model.model.config.problem_type = "multi_label_classification"
     [doubt] = model.doubts(join([row]), labels)
-    assert "judges each of its classes by itself" in doubt and "returns (1 - p, p) for one label" in doubt
+    assert "judges each of its classes by itself" in doubt and "--labels 'not positive,positive'" in doubt
+
+
+@pytest.mark.parametrize("names", [["not positive", "positive"], ["Positive", "Not Positive"]])
+def test_a_class_of_a_multi_label_model_is_explained_by_its_own_probability(tiny, reviews, names):
+    model = tiny("bert")
+    model.model.config.problem_type = "multi_label_classification"
+    task = replace(reviews, label_words={name: f" {name}" for name in names}, shots=())
+    labels = model.labels(task)
+    rows = [encode(model.codec, task, e).full() for e in reviews.examples()[:8]]
+    with torch.no_grad():
+        yes = [torch.sigmoid(model.model(input_ids=torch.tensor(row.ids[None])).logits[0, 1].double()) for row in rows]
+    found = model.log_scores(join(rows), labels, prefix=1)
+    place = names.index("positive") if "positive" in names else names.index("Positive")
+    np.testing.assert_allclose(np.exp(found[:, place]), np.array(yes), atol=1e-5)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, atol=1e-9)
+    assert model.doubts(join(rows), labels) == []
+
+
+def test_methods_explain_one_class_of_a_multi_label_model(tiny, reviews):
+    model = tiny("bert")
+    model.model.config.problem_type = "multi_label_classification"
+    task = replace(reviews, label_words={"not positive": "no", "positive": "yes"}, shots=())
+    item = encode(model.codec, task, reviews.examples()[0])
+    gradients = []
+    for target in (0, 1):
+        seen = model.observe([item], [target], model.labels(task), {"gradients"})
+        gradients.append(seen.gradients[0].gradient)
+    assert np.abs(gradients[1]).max() > 0
+    np.testing.assert_allclose(gradients[0], -gradients[1], atol=1e-6)
+
+
+def test_an_explanation_of_a_class_is_not_one_of_its_absence(tiny, reviews):
+    model = tiny("bert")
+    model.model.config.problem_type = "multi_label_classification"
+    labels = model.labels(replace(reviews, label_words={"not positive": "no", "positive": "yes"}, shots=()))
+    assert column_of(["negative", "positive"], 2, labels, 1) == 1
+    assert column_of(["negative", "positive"], 2, labels, 0) is None
+    assert column_of(["positive"], 1, labels, 0) is None

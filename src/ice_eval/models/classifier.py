@@ -63,12 +63,12 @@ class SequenceClassifier(HFModel):
     def labels(self, task: Task, *, scoring: LabelScoring | None = None) -> Labels:
         if task.chat:
             raise ConfigError(f"{self.name} is a sequence classifier and has no chat; leave out --chat.")
-        names = {str(name).casefold(): int(index) for index, name in self.model.config.id2label.items()}
+        classes = self._classes(task.labels)
+        names = {name.casefold(): index for index, name in enumerate(classes)}
         wanted, own = ", ".join(task.labels), ", ".join(names)
         if len(names) < len(task.labels):
             theirs = f"{self.name} has {len(names)} classes ({own})"
             raise ConfigError(f"the task has {len(task.labels)} labels ({wanted}), and {theirs}; give --labels.")
-        classes = tuple(str(self.model.config.id2label[index]) for index in range(len(names)))
         if scoring == "full":
             raise ConfigError(f"{self.name} is a sequence classifier: its labels have no tokens to score in full.")
         known = [label for label in task.labels if label.casefold() in names]
@@ -84,6 +84,17 @@ class SequenceClassifier(HFModel):
         note = f"{self.name} names its classes otherwise than the task; {how}: {pairs}. Give --labels if that is wrong."
         return Labels(task.labels, tuple((place,) for place in places), are_classes=True, classes=classes, note=note)
 
+    @property
+    def _is_multi_label(self) -> bool:
+        return bool(self.model.config.problem_type == "multi_label_classification")
+
+    def _classes(self, labels: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the classes; with labels `X` and `not X` of a multi-label model, `not X` comes last."""
+        names = tuple(str(name) for _, name in sorted(self.model.config.id2label.items()))
+        known, (name, *others) = set(map(str.casefold, names)), sorted(map(str.casefold, labels), key=len)
+        is_extra = self._is_multi_label and name in known and others == [f"not {name}"] and others[0] not in known
+        return (*names, *others) if is_extra else names
+
     def copied(self, *, name: str, dtype: str | None = None) -> "SequenceClassifier":
         model = copy.deepcopy(self.model).to(dtype=getattr(torch, dtype or self.dtype))
         return SequenceClassifier(model, self.codec.tokenizer, name=name)
@@ -97,11 +108,12 @@ class SequenceClassifier(HFModel):
         return _LARGE_PASS if self._is_small else super()._attribution_tokens
 
     def doubts(self, batch: Inputs, labels: Labels) -> list[str]:
-        if self.model.config.problem_type != "multi_label_classification":
+        if not self._is_multi_label or len(labels.classes) > self.model.config.num_labels:
             return []
         return [
             f"{self.name} judges each of its classes by itself (multi-label), and here the labels of the task compete: "
-            "scores are a softmax over them. A function that returns (1 - p, p) for one label explains that label."
+            f"scores are a softmax over them. Explain one class at a time: --labels 'not {labels.names[-1]},"
+            f"{labels.names[-1]}'."
         ]
 
     def check(self, batch: Inputs, labels: Labels, *, prefix: int) -> list[str]:
@@ -180,6 +192,8 @@ class SequenceClassifier(HFModel):
             else:
                 logits = self.model(**arguments).logits
         logits, classes = logits.to(self.device), [index for (index,) in labels.ids]
+        if logits.shape[1] in classes:  # `not X`: the log-odds of X are its logit
+            logits = torch.nn.functional.pad(logits, (0, 1))
         if classes != list(range(logits.shape[1])):
             logits = logits.index_select(1, self._put(np.array(classes)))
         return logits.float()  # type: ignore[no-any-return]
