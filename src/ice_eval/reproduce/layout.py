@@ -93,8 +93,8 @@ class Layout:
     rows: Mapping[str, str]
     """Field -> header."""
     quantities: Mapping[str, Shown]
-    columns: tuple[str, ...] = ()
-    blocks: tuple[str, ...] = ()
+    columns: Sequence[str] = ()
+    blocks: Sequence[str] = ()
     block_title: str = "{}"
     """Title of a block, with the names of its fields in the braces."""
 
