@@ -399,13 +399,8 @@ def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, 
 
 
 def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
-    first, second = run.win_rates[own], run.win_rates[other]
-    shared = [each for each in first if each in second]
-    if not shared:
-        return False
-    rates = (np.array([each[name] for name in shared]) for each in (first, second))
-    found = stats.paired_difference(*rates, groups=run.groups_of(shared))
-    return found.interval is not None and found.interval.high < 0  # the other one's win rate minus its own
+    found = run.paired(own, other)
+    return found is not None and found.interval is not None and found.interval.high < 0
 
 
 QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {

@@ -13,14 +13,14 @@ from ice_eval.errors import DataError
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Kind
-from ice_eval.results import Summary, SummaryLine
+from ice_eval.results import Configuration, Summary, SummaryLine
 from ice_eval.results.chains import POSITIVE_RAW
 from ice_eval.results.folder import FinishedRun
 from ice_eval.results.json_files import as_json
 from ice_eval.results.ledger import NO_NAMES
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, ChainSummary, RobustnessLine
-from ice_eval.stats import WEAKLY_FAITHFUL, reaches, taxonomy
+from ice_eval.stats import WEAKLY_FAITHFUL, Difference, paired_difference, reaches, taxonomy
 from ice_eval.words import word_spans
 
 TextLength = Literal["short", "long"]
@@ -243,6 +243,15 @@ class GridRun(FinishedRun):
     def token_counts(self) -> dict[str, float | None]:
         """Median tokens of a text, and tokens per word and character; None each where every example was skipped."""
         return {name: getattr(self.texts, name, None) for name in TextFacts._fields}
+
+    def paired(self, first: Configuration, second: Configuration, *, level: float = 0.95) -> Difference | None:
+        """Compare win rates, second minus first, over the examples of both; None where they share none."""
+        one, other = self.win_rates[first], self.win_rates[second]
+        shared = [each for each in one if each in other]
+        if not shared:
+            return None
+        rates = (np.array([each[name] for name in shared]) for each in (one, other))
+        return paired_difference(*rates, groups=self.groups_of(shared), level=level)
 
     @cached_property
     def confidence(self) -> float | None:

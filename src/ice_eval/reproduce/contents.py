@@ -3,13 +3,13 @@
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import binomtest
 
 from ice_eval import stats
-from ice_eval.analysis import InfillAudit, audit_infill, eraser_agreement
+from ice_eval.analysis import audit_infill, eraser_agreement
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
@@ -56,6 +56,10 @@ _REASONERS = {"deepseek-r1-distill-qwen-7b": "deepseek-r1-7b"}
 """Hub names of models that the paper's tables on reasoning name otherwise."""
 _BERT = "bert-base-uncased"
 _YES_NO: Mapping[bool | None, str] = {True: "yes", False: "no"}
+_CONFIGURATION = ("model", "task", "attribution")
+_OF_ENCODERS = {"sufficiency": 1.0, "significant_rate": PERCENT, "auc_sufficiency": 1.0}
+"""Numbers of an encoder, and the scale of the published ones."""
+_OF_MODELS = ("size", "type", "source")
 
 
 class Sources(NamedTuple):
@@ -67,6 +71,8 @@ class Sources(NamedTuple):
 
 
 class Line(NamedTuple):
+    """A win rate of a grid, under the names of the paper."""
+
     run: GridRun
     line: SummaryLine
 
@@ -75,16 +81,43 @@ class Line(NamedTuple):
         return paper_name(self.run.model)
 
     @property
+    def task(self) -> str:
+        return self.line.task
+
+    @property
     def attribution(self) -> str:
         """Its method, without options that a protocol chose."""
         return self.line.attribution.partition(":")[0]
 
-    def value(self, quantity: str, table: str, column: str, **place: str) -> Value:
-        """Return the win rate of the line, beside the one of a published table."""
-        found = published(table, column, place, PERCENT)
-        interval = self.line.win_rate_ci
-        ours = self.line.win_rate
-        return Value(place=place, quantity=quantity, ours=ours, interval=interval, published=found, run=self.run.name)
+    @property
+    def operator(self) -> str:
+        return self.line.operator
+
+    @property
+    def k(self) -> str:
+        return f"{self.line.k:g}"
+
+    @property
+    def rate(self) -> float:
+        return self.line.win_rate or 0.0
+
+    def win_rate(self, known: float | None) -> "Cell":
+        """Return the win rate with its interval, beside a published one."""
+        return Cell(self.rate, known, self.line.win_rate_ci)
+
+
+class Cell(NamedTuple):
+    """Our result, the published one, the interval of ours, and why ours is missing."""
+
+    ours: float | str | None
+    published: float | str | None = None
+    interval: Interval | None = None
+    reason: str = ""
+
+
+def beside(place: Mapping[str, str], run: str = "", /, **cells: Cell) -> list[Value]:
+    """Return a value for every quantity of a place in a table."""
+    return [Value(place=place, quantity=name, run=run, **cell._asdict()) for name, cell in cells.items()]
 
 
 def paper_name(model: str) -> str:
@@ -108,149 +141,123 @@ def lines(
 ) -> Iterator[Line]:
     """Yield sufficiency against random sets of equal size, by attribution and operator, then as the grid has them."""
     every = [Line(each.run, each.line) for each in grid.configurations]
-    for method in methods:
-        for operator in operators:
-            for each in every:
-                line, same = each.line, each.attribution == method and each.line.operator == operator
-                usual = line.null == SIZE and line.direction == "sufficiency" and line.win_rate is not None
-                if same and usual and (k is None or line.k == k):
-                    yield each
+    usual = [each for each in every if each.line.null == SIZE and each.line.direction == "sufficiency"]
+    for place in itertools.product(methods, operators):
+        for each in (each for each in usual if (each.attribution, each.operator) == place):
+            if each.line.win_rate is not None and (k is None or each.line.k == k):
+                yield each
 
 
-# --- heat maps ----------------------------------------------------------------------------------------------------
+def _foreign(sources: Sources, *, methods: Iterable[str] = METHODS, operators: Iterable[str] = OPERATORS) -> list[Line]:
+    """Return the lines of other languages than English."""
+    found = lines(sources.grid("multilingual"), methods=methods, operators=operators)
+    return [each for each in found if each.run.language != "en"]
+
+
+# --- win rates by place -------------------------------------------------------------------------------------------
+
+_HEAT = ("attribution", "operator", "model", "task")
 
 
 def english(sources: Sources) -> list[Value]:
     """Return the win rates of both attributions under both operators."""
-    return _rates(lines(sources.grid("english")), "english")
+    return _rates(lines(sources.grid("english")), "english", *_HEAT)
 
 
 def english_attention(sources: Sources) -> list[Value]:
     """Return the win rates of attention under both operators."""
-    return _rates(lines(sources.grid("english"), methods=("attention",)), "english")
+    return _rates(lines(sources.grid("english"), methods=("attention",)), "english", *_HEAT)
 
 
 def multilingual(sources: Sources) -> list[Value]:
     """Return the win rates of attention in other languages than English."""
-    found = lines(sources.grid("multilingual"), methods=("attention",))
-    return _rates((each for each in found if each.run.language != "en"), "multilingual")
-
-
-def _rates(found: Iterable[Line], table: str) -> list[Value]:
-    values = []
-    for each in found:
-        line = each.line
-        place = {"attribution": each.attribution, "operator": line.operator, "model": each.model, "task": line.task}
-        values.append(each.value("win_rate", table, "win_rate", **place))
-    return values
+    return _rates(_foreign(sources, methods=("attention",)), "multilingual", *_HEAT)
 
 
 def operator_ablation(sources: Sources) -> list[Value]:
     """Return the win rates under deletion and masks, attributions side by side."""
     operators = ("delete", "mask-unk", "mask-pad", "mask", "infill")
     found = lines(sources.grid("masks"), operators=operators)
-    ordered = sorted(found, key=lambda each: operators.index(each.line.operator))
-    return [
-        each.value(
-            "win_rate",
-            "operator_ablation",
-            "win_rate",
-            model=each.model,
-            task=each.line.task,
-            operator=each.line.operator,
-            attribution=each.attribution,
-        )
-        for each in ordered
-    ]
+    ordered = sorted(found, key=lambda each: operators.index(each.operator))
+    return _rates(ordered, "operator_ablation", "model", "task", "operator", "attribution")
 
 
 def k_sweep(sources: Sources) -> list[Value]:
     """Return the win rates of every k under deletion; the paper does not name the operator."""
     found = [x for x in lines(sources.grid("k-sweep"), operators=("delete",), k=None) if isinstance(x.line.k, float)]
-    found.sort(key=lambda each: (each.line.task != "german", each.line.task, each.model, each.attribution))
-    return [
-        each.value(
-            "win_rate",
-            "k_sweep",
-            "win_rate",
-            task=each.line.task,
-            model=each.model,
-            attribution=each.attribution,
-            k=f"{each.line.k:g}",
-        )
-        for each in found
-    ]
+    found.sort(key=lambda each: (each.task != "german", each.task, each.model, each.attribution))
+    return _rates(found, "k_sweep", "task", "model", "attribution", "k")
 
 
-# --- operators side by side ---------------------------------------------------------------------------------------
+def _rates(found: Iterable[Line], table: str, *fields: str) -> list[Value]:
+    """Return win rates by the fields of their places, beside those of a published table."""
+    values = []
+    for each in found:
+        place = {name: getattr(each, name) for name in fields}
+        known = published(table, "win_rate", place, PERCENT)
+        values += beside(place, each.run.name, win_rate=each.win_rate(known))
+    return values
+
+
+# --- configurations -----------------------------------------------------------------------------------------------
 
 
 def operator_comparison(sources: Sources) -> list[Value]:
     """Return attention under both operators, in the published configurations, or those with the widest gaps."""
-    by_run: dict[str, dict[str, Line]] = {}
-    for each in lines(sources.grid("english"), methods=("attention",)):
-        by_run.setdefault(each.run.name, {})[each.line.operator] = each
+    by_run = _by_run(lines(sources.grid("english"), methods=("attention",)), "operator")
     pairs = [found for found in by_run.values() if set(found) == set(OPERATORS)]
     known = {(row["model"], row["task"]): number for number, row in enumerate(paper_table("operator_comparison").rows)}
-    printed = [pair for pair in pairs if (pair["delete"].model, pair["delete"].line.task) in known]
+    printed = [pair for pair in pairs if (pair["delete"].model, pair["delete"].task) in known]
     if printed:
-        chosen = sorted(printed, key=lambda pair: known[pair["delete"].model, pair["delete"].line.task])
+        chosen = sorted(printed, key=lambda pair: known[pair["delete"].model, pair["delete"].task])
     else:
-        chosen = sorted(pairs, key=lambda pair: -abs(_rate(pair["delete"]) - _rate(pair["infill"])))[:_REPRESENTATIVE]
+        chosen = sorted(pairs, key=lambda pair: -abs(pair["delete"].rate - pair["infill"].rate))[:_REPRESENTATIVE]
     values = []
-    for pair in chosen:
-        for operator in OPERATORS:
-            each = pair[operator]
-            where = {"model": each.model, "task": each.line.task}
-            place = {"configuration": f"{each.model} / {shown(each.line.task)}", "operator": operator}
-            rate = published("operator_comparison", operator, where, PERCENT)
-            ours, interval, run = _rate(each), each.line.win_rate_ci, each.run.name
-            values.append(
-                Value(place=place, quantity="win_rate", ours=ours, interval=interval, published=rate, run=run)
-            )
-            words = [None if x is None else _ABBREVIATIONS[taxonomy(x)] for x in (ours, rate)]
-            values.append(Value(place=place, quantity="word", ours=words[0], published=words[1], run=run))
+    for each in (pair[operator] for pair in chosen for operator in OPERATORS):
+        place = {"configuration": f"{each.model} / {shown(each.task)}", "operator": each.operator}
+        rate = published("operator_comparison", each.operator, {"model": each.model, "task": each.task}, PERCENT)
+        word = Cell(_abbreviation(each.rate), _abbreviation(rate))
+        values += beside(place, each.run.name, win_rate=each.win_rate(rate), word=word)
     return values
 
 
-def _rate(each: Line) -> float:
-    return each.line.win_rate or 0.0
+def _abbreviation(rate: float | None) -> str | None:
+    return None if rate is None else _ABBREVIATIONS[taxonomy(rate)]
 
 
-# --- effect sizes -------------------------------------------------------------------------------------------------
+def _by_run(found: Iterable[Line], field: Literal["operator", "attribution"]) -> dict[str, dict[str, Line]]:
+    """Return the lines of every run by the value of a field."""
+    by_run: dict[str, dict[str, Line]] = {}
+    for each in found:
+        by_run.setdefault(each.run.name, {})[getattr(each, field)] = each
+    return by_run
 
 
 def _deletions(sources: Sources) -> list[Line]:
     """Return the configurations under deletion, English first."""
-    found = list(lines(sources.grid("english"), operators=("delete",)))
-    further = lines(sources.grid("multilingual"), operators=("delete",))
-    return found + [each for each in further if each.run.language != "en"]
+    return [*lines(sources.grid("english"), operators=("delete",)), *_foreign(sources, operators=("delete",))]
 
 
 def _known(table: str, found: Sequence[Line]) -> list[Line]:
     """Return the lines that a published table has, in its order."""
-    names = ("model", "task", "attribution")
-    order = {tuple(row[name] for name in names): number for number, row in enumerate(paper_table(table).rows)}
-    known = [each for each in found if _key(each) in order]
-    return sorted(known, key=lambda each: order[_key(each)])
-
-
-def _key(each: Line) -> tuple[str, ...]:
-    return each.model, each.line.task, each.attribution
-
-
-def _configuration(each: Line) -> str:
-    return f"{each.model} {shown(each.line.task)} {shown(each.attribution)}"
+    order = [tuple(row[name] for name in _CONFIGURATION) for row in paper_table(table).rows]
+    places = [tuple(_where(each).values()) for each in found]
+    known = [(order.index(place), each) for place, each in zip(places, found, strict=True) if place in order]
+    return [each for _, each in sorted(known, key=lambda both: both[0])]
 
 
 def _where(each: Line) -> dict[str, str]:
-    return dict(zip(("model", "task", "attribution"), _key(each), strict=True))
+    return {name: getattr(each, name) for name in _CONFIGURATION}
 
 
-def interpretation(effect_size: float) -> str:
+def _configuration(each: Line) -> dict[str, str]:
+    return {"configuration": f"{each.model} {shown(each.task)} {shown(each.attribution)}"}
+
+
+def _interpretation(effect_size: float | None) -> str | None:
     """Return the paper's description of a standardized effect size."""
-    if effect_size < 0:
-        return "Anti"
+    if effect_size is None or effect_size < 0:
+        return None if effect_size is None else "Anti"
     limits = ((_LARGE, "Large"), (_MEDIUM, "Medium"), (_SMALL, "Small"))
     return next((word for limit, word in limits if effect_size >= limit), "Negligible")
 
@@ -266,41 +273,29 @@ def effect_sizes(sources: Sources) -> list[Value]:
 
 def anti_faithful(sources: Sources) -> list[Value]:
     """Return all configurations under deletion with a win rate below 50 %, the worst first."""
-    found = [each for each in _deletions(sources) if taxonomy(_rate(each)) == "anti-faithful"]
-    return _with_effects("anti_faithful", sorted(found, key=_rate))
+    found = [each for each in _deletions(sources) if taxonomy(each.rate) == "anti-faithful"]
+    return _with_effects("anti_faithful", sorted(found, key=lambda each: each.rate))
 
 
 def _with_effects(table: str, found: Iterable[Line]) -> list[Value]:
     values = []
     for each in found:
-        place = {"configuration": _configuration(each)}
         size, known = each.line.effect_size, published(table, "effect_size", _where(each))
-        run, interval, rate = each.run.name, each.line.win_rate_ci, published(table, "win_rate", _where(each), PERCENT)
-        words = [None if x is None else interpretation(x) for x in (size, known)]
-        values += [
-            Value(
-                place=place, quantity="win_rate", ours=each.line.win_rate, interval=interval, published=rate, run=run
-            ),
-            Value(place=place, quantity="effect_size", ours=size, published=known, run=run),
-            Value(place=place, quantity="word", ours=words[0], published=words[1], run=run),
-        ]
+        rate = each.win_rate(published(table, "win_rate", _where(each), PERCENT))
+        word = Cell(_interpretation(size), _interpretation(known))
+        values += beside(_configuration(each), each.run.name, win_rate=rate, effect_size=Cell(size, known), word=word)
     return values
 
 
 def intervals(sources: Sources) -> list[Value]:
     """Return win rates with their 95 % intervals: of the published configurations, or of the extremes."""
     found = [each for each in _deletions(sources) if each.line.win_rate_ci is not None]
-    ordered = sorted(found, key=_rate, reverse=True)
-    chosen = _known("intervals", found) or [*ordered[:3], *ordered[3:][-2:]]
+    ordered = sorted(found, key=lambda each: each.rate, reverse=True)
     values = []
-    for each in chosen:
-        place, where, run = {"configuration": _configuration(each)}, _where(each), each.run.name
-        rate = published("intervals", "win_rate", where, PERCENT)
-        limits = [published("intervals", name, where, PERCENT) for name in ("low", "high")]
-        known = None if None in limits else _limits(limits)
-        ours, interval = each.line.win_rate, each.line.win_rate_ci
-        values.append(Value(place=place, quantity="win_rate", ours=ours, interval=interval, published=rate, run=run))
-        values.append(Value(place=place, quantity="interval", ours=_limits(interval), published=known, run=run))
+    for each in _known("intervals", found) or [*ordered[:3], *ordered[3:][-2:]]:
+        rate, *known = (published("intervals", name, _where(each), PERCENT) for name in ("win_rate", "low", "high"))
+        limits = Cell(_limits(each.line.win_rate_ci), None if None in known else _limits(known))
+        values += beside(_configuration(each), each.run.name, win_rate=each.win_rate(rate), interval=limits)
     return values
 
 
@@ -313,13 +308,12 @@ def _limits(interval: Sequence[float | None] | None) -> str | None:
 
 def prompts(sources: Sources) -> list[Value]:
     """Return accuracy, confidence and win rates under deletion for every prompt."""
-    grid, by_run = sources.grid("prompts"), dict[str, dict[str, Line]]()
-    for each in lines(grid, operators=("delete",)):
-        by_run.setdefault(each.run.name, {})[each.attribution] = each
+    grid = sources.grid("prompts")
+    by_run = _by_run(lines(grid, operators=("delete",)), "attribution")
     return [value for run in grid.runs if run.name in by_run for value in _prompt(run, by_run[run.name])]
 
 
-def _prompt(run: GridRun, own: Mapping[str, Line]) -> Iterator[Value]:
+def _prompt(run: GridRun, own: Mapping[str, Line]) -> list[Value]:
     style = _STYLES.get(run.prompt, run.prompt)
     where = {"model": paper_name(run.model), "task": run.task, "style": style}
     rows = paper_table("prompts").rows
@@ -327,23 +321,18 @@ def _prompt(run: GridRun, own: Mapping[str, Line]) -> Iterator[Value]:
     place = {"model": where["model"], "task": run.task, "prompt": f"{version} ({style})".strip()}
     known = {name: published("prompts", name, where, PERCENT) for name in ("accuracy", "confidence", *METHODS)}
     accuracies = [each.line.accuracy for each in own.values() if each.line.accuracy is not None]
-    found: dict[str, tuple[float | None, Interval | None]] = {
-        "accuracy": (max(accuracies, default=None), None),
-        "confidence": (run.confidence, None),
-        **{name: (each.line.win_rate, each.line.win_rate_ci) for name, each in own.items()},
+    cells = {
+        "accuracy": Cell(max(accuracies, default=None), known["accuracy"]),
+        "confidence": Cell(run.confidence, known["confidence"]),
+        **{name: each.win_rate(known[name]) for name, each in own.items()},
     }
     if set(METHODS) <= set(own):
-        attention, gradient = (run.win_rates[own[method].line.configuration] for method in METHODS)
-        shared = [each for each in attention if each in gradient]
-        both = (np.array([rates[each] for each in shared]) for rates in (gradient, attention))
-        groups = run.groups_of(shared)
-        interval = stats.paired_difference(*both, groups=groups).interval if shared else None
-        found["difference"] = _rate(own["attention"]) - _rate(own["gradient"]), interval
-        if known["attention"] is not None and known["gradient"] is not None:
-            known["difference"] = known["attention"] - known["gradient"]
-    for quantity, (ours, limits) in found.items():
-        other = known.get(quantity)
-        yield Value(place=place, quantity=quantity, ours=ours, interval=limits, published=other, run=run.name)
+        attention, gradient = (own[method] for method in METHODS)
+        gap = run.paired(gradient.line.configuration, attention.line.configuration)
+        first, second = (known[method] for method in METHODS)
+        theirs = None if first is None or second is None else first - second
+        cells["difference"] = Cell(attention.rate - gradient.rate, theirs, None if gap is None else gap.interval)
+    return beside(place, run.name, **cells)
 
 
 def tokenization(sources: Sources) -> list[Value]:
@@ -358,50 +347,48 @@ def tokenization(sources: Sources) -> list[Value]:
     for (model, task), expansion in rows.items():
         name = paper_name(model)
         known = published("tokenization", "expansion", {"model": families.get(name, name), "language": task})
-        place = {"model": name, "task": task}
-        values.append(Value(place=place, quantity="expansion", ours=expansion, published=known))
+        values += beside({"model": name, "task": task}, expansion=Cell(expansion, known))
     return values
 
 
 def translation(sources: Sources) -> list[Value]:
     """Return native and translated texts, attention under deletion."""
-    values = []
-    grids = (("native", "multilingual"), ("translated", "translation"))
-    found = {name: list(lines(sources.grid(g), methods=("attention",), operators=("delete",))) for name, g in grids}
+    grids, values = {"native": "multilingual", "translated": "translation"}, []
+    found = {
+        condition: list(lines(sources.grid(grid), methods=("attention",), operators=("delete",)))
+        for condition, grid in grids.items()
+    }
     models = {each.model for each in found["translated"]}
     for condition, each in ((name, each) for name, own in found.items() for each in own):
-        if each.line.task in ("french", "german") and each.model in models:
-            where = {"model": each.model, "condition": condition, "task": each.line.task}
-            value = each.value("win_rate", "translation", "win_rate", **where)
-            place = {"condition": f"{each.model} ({condition})", "task": each.line.task}
-            values.append(Value(**{**vars(value), "place": place}))
+        if each.task in ("french", "german") and each.model in models:
+            where = {"model": each.model, "condition": condition, "task": each.task}
+            place = {"condition": f"{each.model} ({condition})", "task": each.task}
+            known = published("translation", "win_rate", where, PERCENT)
+            values += beside(place, each.run.name, win_rate=each.win_rate(known))
     return values
 
 
 # --- plausibility -------------------------------------------------------------------------------------------------
 
 
+def _esnli(sources: Sources) -> list[GridRun]:
+    return [run for run in sources.grid("english").runs if run.task == "esnli"]
+
+
 def plausibility(sources: Sources) -> list[Value]:
     """Return the correlation of overlap with human rationales and win rate, over the examples of e-SNLI."""
     values = []
-    for run in (run for run in sources.grid("english").runs if run.task == "esnli"):
+    usual = {"measure": "IoU", "operator": "delete", "direction": "sufficiency", "null": SIZE, "k": K}
+    for run in _esnli(sources):
         found = PlausibilityMeasure().of(run.folder)
-        every = (
-            [line for part in found.parts if part.title == RELATION for line in part.lines]
-            if (isinstance(found, Found))
-            else []
-        )
-        usual = {"measure": "IoU", "operator": "delete", "direction": "sufficiency", "null": SIZE, "k": K}
-        for line in (line for line in every if usual.items() <= line.items() and line["attribution"] in METHODS):
-            where = {"model": paper_name(run.model), "attribution": line["attribution"]}
-            head: dict[str, Any] = {"place": where, "run": run.name}
-            known = {name: published("plausibility", name, where) for name in ("r", "p", "n")}
-            interval = None if line["pearson_ci"] is None else Interval(*line["pearson_ci"])
-            values += [
-                Value(quantity="r", ours=line["pearson"], interval=interval, published=known["r"], **head),
-                Value(quantity="p", ours=line["pearson_p"], published=known["p"], **head),
-                Value(quantity="n", ours=line["n"], published=known["n"], **head),
-            ]
+        parts = [part for part in found.parts if part.title == RELATION] if isinstance(found, Found) else []
+        for line in (line for part in parts for line in part.lines):
+            if usual.items() <= line.items() and line["attribution"] in METHODS:
+                where = {"model": paper_name(run.model), "attribution": line["attribution"]}
+                known = {name: published("plausibility", name, where) for name in ("r", "p", "n")}
+                interval = None if line["pearson_ci"] is None else Interval(*line["pearson_ci"])
+                cells = {"p": Cell(line["pearson_p"], known["p"]), "n": Cell(line["n"], known["n"])}
+                values += beside(where, run.name, r=Cell(line["pearson"], known["r"], interval), **cells)
     return values
 
 
@@ -422,8 +409,8 @@ def encoder(sources: Sources) -> list[Value]:
     for each in lines(grid, methods=methods, operators=("delete",), k=None):
         if isinstance(each.line.k, float):
             by_run.setdefault((each.run.name, each.line.attribution), {})[each.line.k] = each
-    for each in (found[K] for found in by_run.values() if K in found):
-        line, others = each.line, by_run[each.run.name, each.line.attribution]
+    for others in (found for found in by_run.values() if K in found):
+        each, line = others[K], others[K].line
         place = {"model": each.model, "task": line.task, "attribution": line.attribution}
         where = {**place, "model": _encoder(each.run.model)}
         curve = [0.0, *(others[k].line.nsr_mean if k in others else None for k in _AREA_SHARES[1:])]
@@ -431,17 +418,10 @@ def encoder(sources: Sources) -> list[Value]:
         auc = None if None in curve else width * float(area(_AREA_SHARES, np.array(curve, dtype=np.float64)))
         # The paper prints 0 % where nothing is rejected, also where M is too small for it.
         none_rejected = line.significant_rate is None and line.significant_floor_share is not None
-        numbers = (
-            ("sufficiency", line.nsr_mean, 1.0),
-            ("significant_rate", 0.0 if none_rejected else line.significant_rate, 0.01),
-            ("auc_sufficiency", auc, 1.0),
-        )
-        for name, ours, scale in numbers:
-            known = published("encoder", name, where, scale)
-            reason = line.significant_reason or "" if name == "significant_rate" else ""
-            values.append(
-                Value(place=place, quantity=name, ours=ours, published=known, run=each.run.name, reason=reason)
-            )
+        share, reason = 0.0 if none_rejected else line.significant_rate, line.significant_reason or ""
+        known = [published("encoder", name, where, scale) for name, scale in _OF_ENCODERS.items()]
+        cells = (Cell(line.nsr_mean, known[0]), Cell(share, known[1], reason=reason), Cell(auc, known[2]))
+        values += beside(place, each.run.name, **dict(zip(_OF_ENCODERS, cells, strict=True)))
     return values
 
 
@@ -456,6 +436,13 @@ def _outcomes(sources: Sources, **where: object) -> Iterator[tuple[GridRun, Exam
                 yield run, line
 
 
+def _text_and_words(run: GridRun, line: ExampleOutcome) -> tuple[str, str]:
+    """Return the text of an example, and the words of its rationale."""
+    row = run.inputs[line.example_id]
+    text = "".join(row.fields.values())
+    return text, ", ".join(text[row.spans[unit].start : row.spans[unit].end].strip() for unit in line.rationale)
+
+
 def worked_example(sources: Sources) -> list[Value]:
     """Return score, NSR, win rate and word of the first sentence under both operators; scores are probabilities."""
     values, seen = list[Value](), set[tuple[str, str]]()
@@ -463,26 +450,22 @@ def worked_example(sources: Sources) -> list[Value]:
         if line.operator == ALL or line.operator not in OPERATORS or (run.name, line.operator) in seen:
             continue
         seen.add((run.name, line.operator))  # the first sentence comes first
-        row, place = run.inputs[line.example_id], {"model": paper_name(run.model), "operator": line.operator}
-        text = "".join(row.fields.values())
-        words = ", ".join(text[row.spans[unit].start : row.spans[unit].end].strip() for unit in line.rationale)
+        place, rows = {"model": paper_name(run.model), "operator": line.operator}, paper_table("worked_example").rows
         known = {name: published("worked_example", name, place) for name in ("score", "nsr", "win_rate")}
         rate = None if known["win_rate"] is None else known["win_rate"] / 100
-        word = next(row["word"] for row in paper_table("worked_example").rows if row["operator"] == line.operator)
-        numbers: list[tuple[str, float | str | None, float | str | None]] = [
-            ("Rationale", words, "gorgeous, seductive"),
-            ("Result", _result(run, line), None),
-            ("s(x)", line.score_full, 0.78),
-            ("s of the result", line.score, known["score"]),
-            ("NSR", line.nsr, known["nsr"]),
-            ("WR", line.win_rate, rate),
-            ("Verdict", taxonomy(line.win_rate), word),
-        ]
-        values += [
-            Value(place={**place, "row": name}, quantity="cell", ours=_cell(name, ours), published=_cell(name, other),
-                  run=run.name)
-            for name, ours, other in numbers
-        ]  # fmt: skip
+        word = next(row["word"] for row in rows if row["operator"] == line.operator)
+        numbers: dict[str, tuple[float | str | None, float | str | None]] = {
+            "Rationale": (_text_and_words(run, line)[1], "gorgeous, seductive"),
+            "Result": (_result(run, line), None),
+            "s(x)": (line.score_full, 0.78),
+            "s of the result": (line.score, known["score"]),
+            "NSR": (line.nsr, known["nsr"]),
+            "WR": (line.win_rate, rate),
+            "Verdict": (taxonomy(line.win_rate), word),
+        }
+        for name, (ours, other) in numbers.items():
+            cell = Cell(_written(name, ours), _written(name, other))
+            values += beside({**place, "row": name}, run.name, cell=cell)
     return values
 
 
@@ -494,7 +477,7 @@ def _result(run: GridRun, line: ExampleOutcome) -> str | None:
     return next((row.text for row in own), None)
 
 
-def _cell(name: str, value: float | str | None) -> str | None:
+def _written(name: str, value: float | str | None) -> str | None:
     """Return a cell of a column that holds numbers of several kinds."""
     if value is None or isinstance(value, str):
         return value
@@ -505,27 +488,21 @@ def anti_faithful_examples(sources: Sources) -> list[Value]:
     """Return the four sentences with the words that the gradient picks."""
     values, numbers = list[Value](), dict[str, int]()
     for run, line in _outcomes(sources, attribution="gradient", operator="delete"):
-        row = run.inputs[line.example_id]
-        text = "".join(row.fields.values())
+        text, words = _text_and_words(run, line)
         number = numbers.setdefault(text, len(numbers) + 1)
-        words = [text[row.spans[unit].start : row.spans[unit].end].strip() for unit in line.rationale]
         place = {"model": paper_name(run.model), "text": text}
-        known = (
-            {}
-            if place["model"] != "Llama-3.1-8B"
-            else {
-                name: published("anti_faithful_examples", name, {"example": str(number)})
-                for name in ("win_rate", "effect_size")
-            }
+        rate, size = (
+            published("anti_faithful_examples", name, {"example": str(number)})
+            if place["model"] == "Llama-3.1-8B"
+            else None
+            for name in ("win_rate", "effect_size")
         )
-        rate = known.get("win_rate")
-        values += [
-            Value(place=place, quantity="win_rate", ours=line.win_rate, published=None if rate is None else rate / 100,
-                  run=run.name),
-            Value(place=place, quantity="effect_size", ours=line.effect_size, published=known.get("effect_size"),
-                  run=run.name),
-            Value(place=place, quantity="words", ours=f"selects {', '.join(words)}", run=run.name),
-        ]  # fmt: skip
+        cells = {
+            "win_rate": Cell(line.win_rate, None if rate is None else rate / 100),
+            "effect_size": Cell(line.effect_size, size),
+            "words": Cell(f"selects {words}"),
+        }
+        values += beside(place, run.name, **cells)
     return values
 
 
@@ -534,10 +511,9 @@ def anti_faithful_examples(sources: Sources) -> list[Value]:
 
 def contamination(sources: Sources) -> list[Value]:
     """Return label-indicative tokens that infill cannot write, that it may write, and their rate, per data set."""
-    values, audits = list[Value](), dict[str, InfillAudit]()
-    planned = sources.tasks("english")
-    for task_name in ("sst2", "ag_news", "esnli"):
-        model, task = next(((m, t) for m, t in planned if t.name == task_name), (None, None))
+    values, planned = list[Value](), sources.tasks("english")
+    for name in ("sst2", "ag_news", "esnli"):
+        model, task = next(((m, t) for m, t in planned if t.name == name), (None, None))
         if model is None or task is None:
             continue
         reader = load_reader(model)
@@ -546,18 +522,12 @@ def contamination(sources: Sources) -> list[Value]:
             (encode(reader.codec, task, each, unit="token", scope="content", reserve=reserve), each.gold)
             for each in task.examples(limit=2000)
         ]
-        audits[task_name] = audit_infill(reader.codec, task, items, model=reader.name)
-    for task_name, found in audits.items():
+        found = audit_infill(reader.codec, task, items, model=reader.name)
         judged = next((each for each in found.judged if each.reference == "words"), found.judged[0])
-        numbers = {
-            "blocked": (float(len(judged.blocked)), 1.0),
-            "surviving": (float(len(judged.surviving)), 1.0),
-            "rate": (1 - (1 - judged.rate) ** _DRAWS, PERCENT),
-            "per_example": (judged.rate_per_example, PERCENT),
-        }
-        for name, (ours, scale) in numbers.items():
-            known = None if name == "per_example" else published("contamination", name, {"task": task_name}, scale)
-            values.append(Value(place={"task": task_name}, quantity=name, ours=ours, published=known))
+        numbers = {"blocked": float(len(judged.blocked)), "surviving": float(len(judged.surviving))}
+        cells = {each: Cell(ours, published("contamination", each, {"task": name})) for each, ours in numbers.items()}
+        rate = Cell(1 - (1 - judged.rate) ** _DRAWS, published("contamination", "rate", {"task": name}, PERCENT))
+        values += beside({"task": name}, **cells, rate=rate, per_example=Cell(judged.rate_per_example))
     return values
 
 
@@ -565,25 +535,20 @@ def models(sources: Sources) -> list[Value]:
     """Return the models of the English grid, with size and type where they are known."""
     values = []
     for name in dict.fromkeys(model for model, _ in sources.tasks("english")):
-        suite, row = suite_model(name), model_of(name)
-        place = {"model": paper_name(name)}
+        suite, row = suite_model(name), model_of(name) or {}
         given = Path(name).name if Path(name).is_absolute() else name
-        cells: list[tuple[str, str | None, str | None]] = [
-            ("size", None if suite is None else f"{suite.parameters:g}B", None if row is None else row["size"]),
-            ("type", None if suite is None else suite.tuning, None if row is None else row["type"]),
-            ("source", given if suite is None else suite.hub_id, None),
-        ]
-        values += [Value(place=place, quantity=q, ours=ours, published=other) for q, ours, other in cells]
+        ours = (None, None, given) if suite is None else (f"{suite.parameters:g}B", suite.tuning, suite.hub_id)
+        cells = {field: Cell(each, row.get(field)) for field, each in zip(_OF_MODELS, ours, strict=True)}
+        values += beside({"model": paper_name(name)}, **cells)
     return values
 
 
 def versions(sources: Sources) -> list[Value]:
     """Return the source of the data of every task of the English grid, with its revision."""
     known = {row["task"]: row["revision"] for row in paper_table("datasets").rows}
-    return [
-        Value(place={"task": name}, quantity="revision", ours=origin, published=known.get(name) or None)
-        for name, origin in {task.name: task.data.origin for _, task in sources.tasks("english")}.items()
-    ]
+    origins = {task.name: task.data.origin for _, task in sources.tasks("english")}
+    cells = {name: Cell(origin, known.get(name) or None) for name, origin in origins.items()}
+    return [value for name, cell in cells.items() for value in beside({"task": name}, revision=cell)]
 
 
 def guidelines(sources: Sources) -> list[Value]:
@@ -594,7 +559,7 @@ def guidelines(sources: Sources) -> list[Value]:
         for line in found.parts[0].lines if isinstance(found, Found) else ():
             if (line["language"] == "en") == (name == "english"):
                 place = {"scenario": f"{shown(line['task'])}, {paper_name(line['model'])}"}
-                values.append(Value(place=place, quantity="advice", ours=f"{line['advice']}: {line['reason']}"))
+                values += beside(place, advice=Cell(f"{line['advice']}: {line['reason']}"))
     return values
 
 
@@ -603,11 +568,10 @@ def guidelines(sources: Sources) -> list[Value]:
 
 def _chains(grid: GridResults) -> Iterator[tuple[GridRun, str, ChainSummary]]:
     """Yield the runs about chains, each with the paper's name of its model, or the grid's where two would share it."""
-    models = list(dict.fromkeys(run.model for run in grid.runs))
-    names = {model: _reasoner(model) for model in models}
+    names = {run.model: _reasoner(run.model) for run in grid.runs}
     for run in grid.runs:
-        alike = [model for model in models if names[model] == names[run.model]]
-        yield run, names[run.model] if len(alike) == 1 else run.model, grid.chains[run.name]
+        is_alone = list(names.values()).count(names[run.model]) == 1
+        yield run, names[run.model] if is_alone else run.model, grid.chains[run.name]
 
 
 def _reasoner(model: str) -> str:
@@ -625,23 +589,20 @@ def _capacity(content: ChainSummary) -> CapacityLine | None:
 
 def steps_and_tokens(sources: Sources) -> list[Value]:
     """Return win rates of tokens, and necessity and sufficiency of steps, on the same problems."""
-    values = []
+    values, quantities = list[Value](), ("necessity", "sufficiency")
     for run, model, content in _chains(sources.grid("steps")):
-        found: dict[tuple[str, str], tuple[float | None, Interval | None]] = {}
+        line, found = _capacity(content), dict[tuple[str, str], tuple[float | None, Interval | None]]()
         for level in content.levels or ():
             if (level.unit, level.attribution, level.k) == ("token", "attention", K):
                 found["token", level.direction] = level.win_rate, level.win_rate_ci
-        line = _capacity(content)
-        if line is not None:
-            found["step", "necessity"] = line.necessity, line.necessity_ci
-            found["step", "sufficiency"] = line.sufficiency, line.sufficiency_ci
-        for unit, quantity in itertools.product(("token", "step"), ("necessity", "sufficiency")):
-            ours, interval = found.get((unit, quantity), (None, None))
-            place = {"model": model, "unit": unit}
-            known = published("steps_and_tokens", quantity, place)
-            values.append(
-                Value(place=place, quantity=quantity, ours=ours, interval=interval, published=known, run=run.name)
-            )
+        for name in quantities if line is not None else ():
+            found["step", name] = getattr(line, name), getattr(line, f"{name}_ci")
+        for unit in ("token", "step"):
+            place, cells = {"model": model, "unit": unit}, dict[str, Cell]()
+            for name in quantities:
+                ours, interval = found.get((unit, name), (None, None))
+                cells[name] = Cell(ours, published("steps_and_tokens", name, place), interval)
+            values += beside(place, run.name, **cells)
     return values
 
 
@@ -649,11 +610,10 @@ def frontier(sources: Sources) -> list[Value]:
     """Return SRC and accuracy per model and task; the paper does not name its models, so none is beside them."""
     values = []
     for run, model, content in _chains(sources.grid("frontier")):
-        head: dict[str, Any] = {"place": {"model": model, "task": _data_set(run.task)}, "run": run.name}
         line = _capacity(content)
-        src, interval = (None, None) if line is None else (line.src, line.src_ci)
-        values.append(Value(quantity="src", ours=src, interval=interval, **head))
-        values.append(Value(quantity="accuracy", ours=content.problems.accuracy, **head))
+        src = Cell(None) if line is None else Cell(line.src, interval=line.src_ci)
+        place = {"model": model, "task": _data_set(run.task)}
+        values += beside(place, run.name, src=src, accuracy=Cell(content.problems.accuracy))
     return values
 
 
@@ -665,21 +625,14 @@ def eraser(sources: Sources) -> list[Value]:
             if (line.operator, line.k) != ("delete", K) or is_control(line.attribution):
                 continue
             place = {"model": model, "task": _data_set(run.task), "metric": line.measure}
-            known = {name: published("eraser", name, place) for name in ("raw", "win_rate")}
-            [theirs] = eraser_agreement([known["raw"]], [known["win_rate"]]).agree
-            values += [
-                Value(
-                    place=place, quantity="raw", ours=line.raw, published=known["raw"], run=run.name,
-                    reason=line.raw_reason or "",
-                ),
-                Value(
-                    place=place, quantity="win_rate", ours=line.win_rate, published=known["win_rate"], run=run.name
-                ),
-                Value(
-                    place=place, quantity="agree", ours=_YES_NO.get(line.agree), published=_YES_NO.get(theirs),
-                    run=run.name,
-                ),
-            ]  # fmt: skip
+            raw, rate = (published("eraser", name, place) for name in ("raw", "win_rate"))
+            [theirs] = eraser_agreement([raw], [rate]).agree
+            cells = {
+                "raw": Cell(line.raw, raw, reason=line.raw_reason or ""),
+                "win_rate": Cell(line.win_rate, rate),
+                "agree": Cell(_YES_NO.get(line.agree), _YES_NO.get(theirs)),
+            }
+            values += beside(place, run.name, **cells)
     return values
 
 
@@ -696,8 +649,8 @@ class Finding(NamedTuple):
 
     statement: str
     published: str
-    ours: str
-    holds: str
+    ours: str = "–"
+    holds: str = "no data"
     """`yes`, `no`, `not settled`, or `no data`."""
 
 
@@ -709,7 +662,27 @@ def findings(sources: Sources) -> list[Finding]:
     return [found for check in checks for found in check(sources)]
 
 
+def _word(yes: bool, no: bool) -> str:
+    """Return whether a statement holds."""
+    return "yes" if yes else "no" if no else "not settled"
+
+
+def _joined(statement: str, stated: str, parts: Sequence[str], word: str) -> Finding:
+    return Finding(statement, stated, "; ".join(parts), word) if parts else Finding(statement, stated)
+
+
+def _excludes(interval: Sequence[float] | None) -> bool:
+    """Return True if 0 is outside an interval."""
+    return interval is not None and not interval[0] <= 0 <= interval[1]
+
+
+def _counted(count: int, n: int) -> str:
+    """Return a count and its share in percent, with a 95 % Wilson interval."""
+    return f"{count} of {n} ({100 * count / n:.0f} % {_wilson(count, n)})"
+
+
 def _crossings(sources: Sources) -> Iterator[Finding]:
+    statement, stated = "The operator decides whether attention passes 55 %", "5 of 28 (18 %)"
     agreements = [
         each
         for each in sources.grid("english").agreement
@@ -717,61 +690,47 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
         and each.line.direction == "sufficiency" and set(each.line.operators) == set(OPERATORS)
     ]  # fmt: skip
     if not agreements:
-        yield Finding("The operator decides whether attention passes 55 %", "5 of 28 (18 %)", "–", "no data")
+        yield Finding(statement, stated)
         return
-    found = {(x.run.name, x.line.operator): x for x in lines(sources.grid("english"), methods=("attention",))}
-    rates = {key: _rate(each) for key, each in found.items()}
-    rates_of = {key: each.run.win_rates[each.line.configuration] for key, each in found.items()}
-    sides = [[stats.reaches(rates[each.run.name, o], 0.55) for o in OPERATORS] for each in agreements]
-    crossed = sum(first != second for first, second in sides)
+    found = _by_run(lines(sources.grid("english"), methods=("attention",)), "operator")
+    sides = [{stats.reaches(found[each.run.name][name].rate, 0.55) for name in OPERATORS} for each in agreements]
     sure = sum(each.line.crosses_threshold == "yes" for each in agreements)
     settled = all(each.line.crosses_threshold == "no" for each in agreements)
-    share = _wilson(crossed, len(agreements))
-    yield Finding(
-        "The operator decides whether attention passes 55 %",
-        "5 of 28 (18 %)",
-        f"{crossed} of {len(agreements)} ({100 * crossed / len(agreements):.0f} % {share}), {sure} for sure",
-        "yes" if sure else "no" if settled else "not settled",
-    )
+    counted = _counted(sum(len(each) > 1 for each in sides), len(agreements))
+    yield Finding(statement, stated, f"{counted}, {sure} for sure", _word(sure > 0, settled))
     widest = max(agreements, key=lambda each: abs(each.line.gap or 0.0))
-    first, second = (rates_of[widest.run.name, operator] for operator in widest.line.operators)
-    shared = [each for each in first if each in second]
-    groups = widest.run.groups_of(shared)
+    first, second = (found[widest.run.name][name].line.configuration for name in widest.line.operators)
     # The widest of many gaps is wide by chance, too: its interval holds for all of them together.
-    level = 1 - _ALPHA / len(agreements)
-    gap = stats.paired_difference(
-        *(np.array([each_rates[each] for each in shared]) for each_rates in (second, first)), groups=groups, level=level
-    )
+    gap = widest.run.paired(second, first, level=1 - _ALPHA / len(agreements))
+    assert gap is not None, "operators with a gap share examples"
     low, high = gap.interval or (-1.0, 1.0)
     apart = f"{100 * gap.difference:+.1f} pp [{100 * low:+.1f}, {100 * high:+.1f}]"
     yield Finding(
         "The widest gap between operators is far from 0",
         "43.8 pp",
         f"{apart} ({widest.run.model} on {widest.run.task}, {' − '.join(widest.line.operators)})",
-        "yes" if not low <= 0 <= high else "not settled",
+        _word(_excludes((low, high)), no=False),
     )
 
 
 def _gaps(sources: Sources) -> Iterator[Finding]:
-    grid = sources.grid("english")
-    rates = {(x.run.name, x.line.operator): (x, _rate(x)) for x in lines(grid, methods=("attention",))}
     texts = {"short": list[float](), "long": list[float]()}
-    for (name, operator), (each, rate) in rates.items():
-        other = rates.get((name, "infill"))
-        if operator == "delete" and other is not None:
-            texts["long" if each.line.task == "imdb" else "short"].append(rate - other[1])
-    names = (
-        ("short", "Deletion exceeds infill on short texts", "67 % of 21"),
-        ("long", "Infill exceeds deletion on long texts (IMDB)", "5 of 7"),
-    )
-    for length, statement, stated in names:
-        found = [gap if length == "short" else -gap for gap in texts[length]]
-        higher = sum(gap > 0 for gap in found)
-        if not found:
-            yield Finding(statement, stated, "–", "no data")
-        else:
-            share = _wilson(higher, len(found))
-            yield Finding(statement, stated, f"{higher} of {len(found)} {share}", share.word)
+    for own in _by_run(lines(sources.grid("english"), methods=("attention",)), "operator").values():
+        if set(own) == set(OPERATORS):
+            gap = own["delete"].rate - own["infill"].rate
+            is_long = own["delete"].task == "imdb"
+            texts["long" if is_long else "short"].append(-gap if is_long else gap)
+    yield _majority("Deletion exceeds infill on short texts", "67 % of 21", texts["short"])
+    yield _majority("Infill exceeds deletion on long texts (IMDB)", "5 of 7", texts["long"])
+
+
+def _majority(statement: str, stated: str, gaps: Sequence[float]) -> Finding:
+    """Return whether most gaps are above 0."""
+    if not gaps:
+        return Finding(statement, stated)
+    higher = sum(gap > 0 for gap in gaps)
+    share = _wilson(higher, len(gaps))
+    return Finding(statement, stated, f"{higher} of {len(gaps)} {share}", share.word)
 
 
 class _Share(NamedTuple):
@@ -781,7 +740,7 @@ class _Share(NamedTuple):
     @property
     def word(self) -> str:
         """Return whether it is more than half."""
-        return "yes" if self.low > 0.5 else "no" if self.high < 0.5 else "not settled"
+        return _word(self.low > 0.5, self.high < 0.5)
 
     def __str__(self) -> str:
         return f"[{100 * self.low:.0f}, {100 * self.high:.0f}]"
@@ -797,21 +756,18 @@ def _anti_faithful(sources: Sources) -> Iterator[Finding]:
     found = list(lines(sources.grid("english"), operators=("delete",)))
     statement, stated = "Explanations are worse than random under deletion", "18 of 56 (32 %)"
     if not found:
-        yield Finding(statement, stated, "–", "no data")
+        yield Finding(statement, stated)
         return
-    below = [each for each in found if taxonomy(_rate(each)) == "anti-faithful"]
+    below = [each for each in found if taxonomy(each.rate) == "anti-faithful"]
     # One of many intervals excludes one half by chance: the tests are adjusted together.
     p_values = stats.adjusted(np.array([1.0 if x.line.p_value is None else x.line.p_value for x in found]))
-    sure = [each for each, p in zip(found, p_values, strict=True) if p <= _ALPHA and _rate(each) < 0.5]
-    share = _wilson(len(below), len(found))
-    ours = f"{len(below)} of {len(found)} ({100 * len(below) / len(found):.0f} % {share}), {len(sure)} for sure"
+    sure = sum(p <= _ALPHA and each.rate < 0.5 for each, p in zip(found, p_values, strict=True))
     settled = all(ci is not None and ci.low >= 0.5 for ci in (each.line.win_rate_ci for each in found))
-    yield Finding(statement, stated, ours, "yes" if sure else "no" if settled else "not settled")
-    gradient = sum(each.attribution == "gradient" for each in below)
+    ours = f"{_counted(len(below), len(found))}, {sure} for sure"
+    yield Finding(statement, stated, ours, _word(sure > 0, settled))
     if below:
-        share = _wilson(gradient, len(below))
-        ours = f"{gradient} of {len(below)} {share}"
-        yield Finding("Most of these are of gradient", "14 of 18", ours, share.word)
+        gradient = [1.0 if each.attribution == "gradient" else 0.0 for each in below]
+        yield _majority("Most of these are of gradient", "14 of 18", gradient)
 
 
 def _unrelated(sources: Sources) -> Iterator[Finding]:
@@ -829,47 +785,43 @@ def _unrelated(sources: Sources) -> Iterator[Finding]:
         level = 1 - _ALPHA / len(pairs)
         r = stats.correlate(overlap, rates, rng=rng_for(0, "reproduce"), level=level, groups=groups)
         if r.r is not None:
-            limits = "" if r.interval is None else " [{:+.2f}, {:+.2f}]".format(*r.interval)
-            parts.append(f"{paper_name(model)} {attribution}: {r.r:+.2f}{limits}")
-            apart |= r.interval is not None and not r.interval[0] <= 0 <= r.interval[1]
-    word = "no" if apart else "not settled" if parts else "no data"
-    yield Finding(statement, stated, "; ".join(parts) or "–", word)
+            parts.append(f"{paper_name(model)} {attribution}: {_correlation(r)}")
+            apart |= _excludes(r.interval)
+    yield _joined(statement, stated, parts, _word(yes=False, no=apart))
+
+
+def _correlation(found: stats.Correlation) -> str:
+    limits = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
+    return f"{found.r:+.2f}{limits}"
 
 
 def _masks(sources: Sources) -> Iterator[Finding]:
     statement, stated = "Masks lower the win rates of language models", "59.8 → 12.9 % (attention)"
-    found = {(x.run.name, x.line.attribution, x.line.operator): x for x in lines(
-        sources.grid("masks"), operators=("delete", "mask-unk", "mask-pad"))}  # fmt: skip
+    operators = ("delete", "mask-unk", "mask-pad")
+    found = {(x.run.name, x.line.attribution, x.operator): x for x in lines(sources.grid("masks"), operators=operators)}
     parts, lower = list[str](), list[bool | None]()
     for (run, method, operator), each in found.items():
         deleted = found.get((run, method, "delete"))
         if operator == "delete" or deleted is None:
             continue
-        parts.append(f"{method} {100 * _rate(deleted):.1f} → {100 * _rate(each):.1f} % ({operator})")
+        parts.append(f"{method} {100 * deleted.rate:.1f} → {100 * each.rate:.1f} % ({operator})")
         first, second = each.line.win_rate_ci, deleted.line.win_rate_ci
         if first is None or second is None:
             lower.append(None)
         else:
             lower.append(True if first.high < second.low else False if first.low > second.high else None)
-    word = "no data" if not parts else "yes" if lower and all(lower) else "no" if False in lower else "not settled"
-    yield Finding(statement, stated, "; ".join(parts) or "–", word)
+    yield _joined(statement, stated, parts, _word(all(lower), False in lower))
 
 
 def _confidence(sources: Sources) -> Iterator[Finding]:
     statement = "Confidence does not predict faithfulness, over prompts"
-    values = prompts(sources)
+    by_prompt: dict[tuple[str, ...], dict[str, object]] = {}
+    for value in prompts(sources):
+        by_prompt.setdefault((*value.place.values(),), {})[value.quantity] = value.ours
     for method in METHODS:
-        pairs = {
-            (*value.place.values(),): [value.ours if value.quantity == "confidence" else None, None]
-            for value in values
-            if value.quantity == "confidence"
-        }
-        for value in values:
-            if value.quantity == method:
-                pairs[(*value.place.values(),)][1] = value.ours
-        known = [(x, y) for x, y in pairs.values() if isinstance(x, float) and isinstance(y, float)]
-        stated = _published_correlation(method)
-        yield _correlated(f"{statement} ({method})", stated, known, "prompts")
+        pairs = ((found["confidence"], found.get(method)) for found in by_prompt.values())
+        known = [(x, y) for x, y in pairs if isinstance(x, float) and isinstance(y, float)]
+        yield _correlated(f"{statement} ({method})", _published_correlation(method), known, "prompts")
 
 
 def _published_correlation(method: str) -> str:
@@ -882,28 +834,26 @@ def _published_correlation(method: str) -> str:
 def _languages(sources: Sources) -> Iterator[Finding]:
     statement = "Win rates of attention differ between languages and their data"
     stated = "12.0 to 82.7 %, over models and operators"
-    found = list(lines(sources.grid("multilingual"), methods=("attention",), operators=("delete",)))
     by_model: dict[str, list[Line]] = {}
-    for each in found:
-        if each.run.language != "en":
-            by_model.setdefault(each.model, []).append(each)
+    for each in _foreign(sources, methods=("attention",), operators=("delete",)):
+        by_model.setdefault(each.model, []).append(each)
     by_model = {model: own for model, own in by_model.items() if len(own) > 1}
     if not by_model:
-        yield Finding(statement, stated, "–", "no data")
+        yield Finding(statement, stated)
         return
     # The extremes of many rates are apart by chance, too: these intervals hold for all of them together.
     level = 1 - _ALPHA / sum(map(len, by_model.values()))
     parts, apart = list[str](), False
     for model, own in by_model.items():
-        low, high = (choose(own, key=_rate) for choose in (min, max))
-        first, second = (_interval(each, level) for each in (low, high))
-        apart |= first.high < second.low
+        ends = [extreme(own, key=lambda each: each.rate) for extreme in (min, max)]
+        intervals = [_interval(each, level) for each in ends]
+        apart |= intervals[0].high < intervals[1].low
         texts = (
-            f"{100 * _rate(each):.1f} % [{100 * limits.low:.1f}, {100 * limits.high:.1f}] ({shown(each.line.task)})"
-            for each, limits in ((low, first), (high, second))
+            f"{100 * each.rate:.1f} % [{100 * limits.low:.1f}, {100 * limits.high:.1f}] ({shown(each.task)})"
+            for each, limits in zip(ends, intervals, strict=True)
         )
         parts.append(f"{model}: {' to '.join(texts)}")
-    yield Finding(statement, stated, "; ".join(parts), "yes" if apart else "not settled")
+    yield Finding(statement, stated, "; ".join(parts), _word(apart, no=False))
 
 
 def _interval(each: Line, level: float) -> Interval:
@@ -917,9 +867,9 @@ def _tokens(sources: Sources) -> Iterator[Finding]:
     statement = "Token expansion does not predict faithfulness, over languages"
     expansion = {(v.place["model"], v.place["task"]): v.ours for v in tokenization(sources)}
     found = [
-        (known, _rate(each))
+        (known, each.rate)
         for each in lines(sources.grid("multilingual"), methods=("attention",), operators=("delete",))
-        if isinstance(known := expansion.get((each.model, each.line.task)), float)
+        if isinstance(known := expansion.get((each.model, each.task)), float)
     ]
     yield _correlated(statement, "stated without a number", found, "pairs of model and language")
 
@@ -930,37 +880,30 @@ def _correlated(statement: str, stated: str, pairs: Sequence[tuple[float, float]
     if pairs:
         found = stats.correlate(*np.array(pairs, dtype=np.float64).T, rng=rng_for(0, "reproduce"))
     if found.r is None:
-        return Finding(statement, stated, "–", "no data")
-    limits = "" if found.interval is None else " [{:+.2f}, {:+.2f}]".format(*found.interval)
-    excluded = found.interval is not None and not found.interval[0] <= 0 <= found.interval[1]
-    return Finding(
-        statement, stated, f"r = {found.r:+.2f}{limits}, {found.n} {counted}", "no" if excluded else "not settled"
-    )
+        return Finding(statement, stated)
+    ours = f"r = {_correlation(found)}, {found.n} {counted}"
+    return Finding(statement, stated, ours, _word(yes=False, no=_excludes(found.interval)))
 
 
 def _raw(sources: Sources) -> Iterator[Finding]:
     statement, stated = "Where raw scores and win rates disagree, the raw score alone is positive", "49 of 53 (92 %)"
     values = {name: [v.ours for v in eraser(sources) if v.quantity == name] for name in ("raw", "win_rate")}
-    pairs = [
-        (raw, rate)
-        for raw, rate in zip(values["raw"], values["win_rate"], strict=True)
-        if isinstance(raw, float) and isinstance(rate, float)
-    ]
+    both = zip(values["raw"], values["win_rate"], strict=True)
+    pairs = [(raw, rate) for raw, rate in both if isinstance(raw, float) and isinstance(rate, float)]
     if not pairs:
-        yield Finding(statement, stated, "–", "no data")
+        yield Finding(statement, stated)
         return
     compared = eraser_agreement([raw for raw, _ in pairs], [rate for _, rate in pairs])
-    ours = f"{compared.eraser_only} of {compared.disagreements}, among {len(pairs)} configurations"
-    if not compared.disagreements:
-        yield Finding(statement, stated, ours, "not settled")
-        return
-    share = _wilson(compared.eraser_only, compared.disagreements)
-    yield Finding(statement, stated, f"{ours} {share}", share.word)
+    ours, word = f"{compared.eraser_only} of {compared.disagreements}, among {len(pairs)} configurations", "not settled"
+    if compared.disagreements:
+        share = _wilson(compared.eraser_only, compared.disagreements)
+        ours, word = f"{ours} {share}", share.word
+    yield Finding(statement, stated, ours, word)
 
 
 def overlaps(sources: Sources) -> Iterator[tuple[GridRun, ExampleOutcome, float]]:
     """Yield the e-SNLI examples under deletion with the overlap of rationale and human rationale."""
-    for run in (run for run in sources.grid("english").runs if run.task == "esnli"):
+    for run in _esnli(sources):
         marks = {name: marks_of(row) for name, row in run.inputs.items()}
         for line in run.folder.examples():
             usual = (line.operator, line.direction, line.k, line.null, line.error)
