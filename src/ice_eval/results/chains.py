@@ -11,8 +11,9 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from ice_eval.records import Kind
 from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import NO_NAMES, LedgerRow
-from ice_eval.results.outcomes import ALL, Outcomes
+from ice_eval.results.outcomes import ALL, Outcomes, mean_of
 from ice_eval.results.records import (
     CapacityLine,
     ChainSummary,
@@ -71,6 +72,7 @@ POSITIVE_RAW = 0.5
 """Raw scores of ERASER from here on are evidence for an explanation, as win rates from `stats.WEAKLY_FAITHFUL` on."""
 _NONE_READ = "no reply that the score needs could be read"
 
+_Measure = Literal["necessity", "sufficiency"]
 Flags = NDArray[np.float64]  # (rows,): 1 changed, 0 same, NaN unreadable
 
 
@@ -95,8 +97,8 @@ def with_chains(
     content = ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
-        noise_floor=_counted([chain.floor() for chain in chains]),
-        no_steps=_counted([chain.empty() for chain in chains]),
+        noise_floor=_counted([chain.noise_floor() for chain in chains]),
+        no_steps=_counted([chain.no_steps() for chain in chains]),
         capacity=_beside_poses(capacity, config.chain.poses[0]),
         operator_dependence=(*_dependence(chains, config), *_capacity_gaps(capacity, config)),
         shuffle=_counted(shuffled) if "shuffle" in arranged else None,
@@ -146,12 +148,11 @@ def _rate(flags: Flags) -> _ReplyRate:
 
 def _mean_rate(rates: Sequence[_ReplyRate]) -> MeanRate:
     """Return the mean over chains with a readable reply, its interval, and the bounds that unreadable ones leave."""
-    points = np.array([rate.point for rate in rates if not np.isnan(rate.point)])
-    interval = stats.mean_interval(points) if points.size else None
+    mean, interval = mean_of([rate.point for rate in rates if not np.isnan(rate.point)])
     bounds = None
     if rates:
         bounds = float(np.mean([rate.low for rate in rates])), float(np.mean([rate.high for rate in rates]))
-    return MeanRate(rate=float(points.mean()) if points.size else None, rate_ci=interval, rate_bounds=bounds)
+    return MeanRate(rate=mean, rate_ci=interval, rate_bounds=bounds)
 
 
 def _counted(rates: Sequence[_ReplyRate]) -> CountedRate:
@@ -172,24 +173,22 @@ class _ChainRows:
         for row in (row for row in self._rows if row.key.kind == Kind.RANDOM):
             self._random[row.key.operator, row.key.direction, row.key.size].append(row)
 
-    def floor(self, pose: str = "") -> _ReplyRate:
+    def noise_floor(self, pose: str = "") -> _ReplyRate:
         """Return the share of other answers to the full chain, asked again, in the first pose or another."""
-        return _rate(changed([*self._of(Kind.FULL, pose), *self._posed(pose, whole=True)]))
+        return self._asked(Kind.FULL, pose)
 
-    def empty(self, pose: str = "") -> _ReplyRate:
+    def no_steps(self, pose: str = "") -> _ReplyRate:
         """Return the share of own answers without any step."""
-        return _rate(changed([*self._of(Kind.EMPTY, pose), *self._posed(pose, whole=False)])).complement
+        return self._asked(Kind.EMPTY, pose).complement
 
-    def _posed(self, pose: str, *, whole: bool) -> list[LedgerRow]:
-        return [row for row in self._of(Kind.AGAIN, pose) if (len(row.kept) > 0) == whole]
+    def _asked(self, kind: Kind, pose: str) -> _ReplyRate:
+        again = (row for row in self._of(Kind.AGAIN, pose) if (len(row.kept) > 0) == (kind == Kind.FULL))
+        return _rate(changed([*self._of(kind, pose), *again]))
 
-    def necessity(self, operator: str, k: float, p: int) -> _ReplyRate:
-        """Return the share of the first P random removals that change the answer."""
-        return _rate(changed(self._random[operator, "necessity", set_size(self.n_steps, k)][:p]))
-
-    def sufficiency(self, operator: str, k: float, p: int) -> _ReplyRate:
-        """Return the share of the first P random retained sets that keep it."""
-        return _rate(changed(self._random[operator, "sufficiency", set_size(self.n_steps, k)][:p])).complement
+    def of_random(self, measure: _Measure, operator: str, k: float, p: int) -> _ReplyRate:
+        """Return the share of the first P random removals that change the answer, or of retained sets that keep it."""
+        found = _rate(changed(self._random[operator, measure, set_size(self.n_steps, k)][:p]))
+        return found if measure == "necessity" else found.complement
 
     def arranged(self, name: str) -> list[LedgerRow]:
         """Return the rows of an arrangement, in their order."""
@@ -247,14 +246,14 @@ class _CapacityRates(NamedTuple):
 
     necessity: _ReplyRate
     sufficiency: _ReplyRate
-    floor: _ReplyRate
-    empty: _ReplyRate
+    noise_floor: _ReplyRate
+    no_steps: _ReplyRate
     chance: float
 
     @property
     def is_read(self) -> bool:
         """True if each rate of the capacity has a reply that could be read."""
-        return not any(np.isnan(rate.point) for rate in (self.necessity, self.sufficiency, self.floor))
+        return not any(np.isnan(rate.point) for rate in (self.necessity, self.sufficiency, self.noise_floor))
 
 
 def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[CapacityLine]:
@@ -266,10 +265,10 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         chosen = [each for each in chains if _STRATA[stratum](each.n_steps) and operator not in each.unchanged]
         rates = [
             _CapacityRates(
-                each.necessity(operator, k, config.m),
-                each.sufficiency(operator, k, config.m),
-                each.floor(pose_of(operator)),
-                each.empty(pose_of(operator)),
+                each.of_random("necessity", operator, k, config.m),
+                each.of_random("sufficiency", operator, k, config.m),
+                each.noise_floor(pose_of(operator)),
+                each.no_steps(pose_of(operator)),
                 each.chance,
             )
             for each in chosen
@@ -277,60 +276,47 @@ def _capacity_lines(chains: Sequence[_ChainRows], config: RunSettings) -> Iterat
         asked = [rate for each in rates for rate in (each.necessity, each.sufficiency)]
         n_rows = sum(rate.n_rows for rate in asked)
         shares = [set_size(chain.n_steps, k) / chain.n_steps for chain in chosen]
-        removed = _mean_rate([each.necessity for each in rates])
-        kept = _mean_rate([each.sufficiency for each in rates])
-        floor = _mean_rate([each.floor for each in rates])
-        empty = _mean_rate([each.empty for each in rates])
-        line = CapacityLine(
+        numbers: dict[str, Any] = {}
+        for name in ("necessity", "sufficiency", "noise_floor", "no_steps"):
+            found = _mean_rate([getattr(each, name) for each in rates])
+            numbers |= {name: found.rate, f"{name}_ci": found.rate_ci}
+            if name in get_args(_Measure):
+                numbers[f"{name}_bounds"] = found.rate_bounds
+        if not operators.get(operator).keeps_meaning:
+            numbers |= _necessary_steps(rates) | _capacity_numbers(rates, config.seed)
+        yield CapacityLine(
             operator=operator,
             k=k,
             chains=stratum,
             n=sum(each.is_read for each in rates),
             k_effective=float(np.mean(shares)) if shares else None,
-            necessity=removed.rate,
-            necessity_ci=removed.rate_ci,
-            necessity_bounds=removed.rate_bounds,
-            sufficiency=kept.rate,
-            sufficiency_ci=kept.rate_ci,
-            sufficiency_bounds=kept.rate_bounds,
-            noise_floor=floor.rate,
-            noise_floor_ci=floor.rate_ci,
-            no_steps=empty.rate,
-            no_steps_ci=empty.rate_ci,
             chance=float(np.mean([each.chance for each in rates])) if rates else None,
             unreadable_rate=sum(rate.n_unread for rate in asked) / n_rows if n_rows else None,
+            **numbers,
         )
-        if not operators.get(operator).keeps_meaning:
-            line = _with_capacity(_with_necessary_steps(line, rates), rates, config.seed)
-        yield line
 
 
-def _with_necessary_steps(line: CapacityLine, rates: Sequence[_CapacityRates]) -> CapacityLine:
-    """Add the share of chains in which a removal changes the answer, and what noise alone would give.
+def _necessary_steps(rates: Sequence[_CapacityRates]) -> dict[str, Any]:
+    """Return the share of chains in which a removal changes the answer, and what noise alone would give.
 
     Chains differ in their noise, so the expected share for one noise rate is at least that for several with its mean.
     """
-    steady = [each.necessity for each in rates if each.floor.high == 0 and each.necessity.n_rows]
+    steady = [each.necessity for each in rates if each.noise_floor.high == 0 and each.necessity.n_rows]
     if not steady:
-        return line
-    floors = np.array([(each.floor.high, each.floor.n_rows) for each in rates if not each.floor.n_unread])
-    noise = stats.noise_beyond_repeats(np.round(floors.prod(axis=1)), floors[:, 1])
+        return {}
+    floors = [each.noise_floor for each in rates if not each.noise_floor.n_unread]
+    ends = np.array([(floor.high, floor.n_rows) for floor in floors])
+    noise = stats.noise_beyond_repeats(np.round(ends.prod(axis=1)), ends[:, 1])
     by_noise = [1 - (1 - noise) ** rate.n_rows for rate in steady]
-    return replace(
-        line,
-        necessary_step=_counted([rate.any for rate in steady]),
-        necessary_step_noise=float(np.mean(by_noise)),
-    )
+    share = _counted([rate.any for rate in steady])
+    return {"necessary_step": share, "necessary_step_noise": float(np.mean(by_noise))}
 
 
-def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: int) -> CapacityLine:
-    """Add capacity, the bounds that unreadable replies leave, and the words.
-
-    Nothing is added where no reply was read.
-    """
+def _capacity_numbers(rates: Sequence[_CapacityRates], seed: int) -> dict[str, Any]:
+    """Return capacity, the bounds that unreadable replies leave, and the words; nothing where no reply was read."""
     read = [each for each in rates if each.is_read]
     if not read:
-        return line
+        return {}
     found = _capacity(read, ("point", "point", "point"), seed)
     # Every unreadable reply counted so that the capacity is lowest, or highest; of chains without a readable one, too.
     low = _capacity(rates, ("low", "high", "high"), seed)
@@ -338,23 +324,23 @@ def _with_capacity(line: CapacityLine, rates: Sequence[_CapacityRates], seed: in
     widest = None
     if low.adjusted_ci is not None and high.adjusted_ci is not None:
         widest = Interval(low.adjusted_ci.low, high.adjusted_ci.high)
-    return replace(
-        line,
-        src=found.src,
-        src_ci=found.src_ci,
-        src_bounds=(low.src, high.src),
-        src_product=found.product,
-        src_adjusted=found.adjusted,
-        src_adjusted_ci=found.adjusted_ci,
-        src_adjusted_bounds=None if low.adjusted is None or high.adjusted is None else (low.adjusted, high.adjusted),
-        taxonomy=None if found.adjusted is None else stats.reasoning_word(found.adjusted),
-        verdict=stats.reasoning_verdict(
-            widest,
-            reproduced=_widest([each.floor.complement for each in rates]),
-            no_steps=_widest([each.empty for each in rates]),
-            chance=float(np.mean([each.chance for each in rates])),
-        ),
+    verdict = stats.reasoning_verdict(
+        widest,
+        reproduced=_widest([each.noise_floor.complement for each in rates]),
+        no_steps=_widest([each.no_steps for each in rates]),
+        chance=float(np.mean([each.chance for each in rates])),
     )
+    return {
+        "src": found.src,
+        "src_ci": found.src_ci,
+        "src_bounds": (low.src, high.src),
+        "src_product": found.product,
+        "src_adjusted": found.adjusted,
+        "src_adjusted_ci": found.adjusted_ci,
+        "src_adjusted_bounds": None if None in (low.adjusted, high.adjusted) else (low.adjusted, high.adjusted),
+        "taxonomy": None if found.adjusted is None else stats.reasoning_word(found.adjusted),
+        "verdict": verdict,
+    }
 
 
 def _widest(rates: Sequence[_ReplyRate]) -> Interval:
@@ -365,11 +351,9 @@ def _widest(rates: Sequence[_ReplyRate]) -> Interval:
 
 def _capacity(chains: Sequence[_CapacityRates], ends: tuple[str, str, str], seed: int) -> stats.Capacity:
     """Return the capacity at the given end of each of the three rates."""
-    necessity, sufficiency, floor = (
-        np.array([getattr(rates[column], end) for rates in chains], dtype=np.float64) for column, end in enumerate(ends)
-    )
+    columns = ([getattr(rates[place], end) for rates in chains] for place, end in enumerate(ends))
     chance = np.array([rates.chance for rates in chains])
-    return stats.capacity(necessity, sufficiency, floor, chance=chance, rng=rng_for(seed, "capacity"))
+    return stats.capacity(*map(np.array, columns), chance=chance, rng=rng_for(seed, "capacity"))
 
 
 def _beside_poses(lines: Sequence[CapacityLine], base: str) -> tuple[CapacityLine, ...]:
@@ -394,14 +378,11 @@ def _unless_anew(line: CapacityLine, anew: Collection[str], base: str) -> Capaci
     return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW), taxonomy=None)
 
 
-_MEASURES: tuple[Literal["necessity", "sufficiency"], ...] = ("necessity", "sufficiency")
-
-
 def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
     """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
-    for k, pair, measure in itertools.product(_shares(config), _pairs(config), _MEASURES):
+    for k, pair, measure in itertools.product(_shares(config), _pairs(config), get_args(_Measure)):
         whole = [chain for chain in chains if not chain.unchanged.intersection(pair)]
-        rates = [[getattr(chain, measure)(name, k, config.m).point for name in pair] for chain in whole]
+        rates = [[chain.of_random(measure, name, k, config.m).point for name in pair] for chain in whole]
         known = np.array([each for each in rates if not np.isnan(each).any()]).reshape(-1, 2)
         gap, interval = None, None
         if len(known):
@@ -443,11 +424,9 @@ def _truncated(chains: Sequence[_ChainRows]) -> Truncation:
         )
         for share in _CUTS
     )
-    known = np.array([share for each in flags if (share := _settled(each)) is not None])
-    interval = stats.mean_interval(known) if known.size else None
-    return Truncation(
-        kept=kept, settled=float(known.mean()) if known.size else None, settled_ci=interval, n=int(known.size)
-    )
+    known = [share for each in flags if (share := _settled(each)) is not None]
+    settled, interval = mean_of(known)
+    return Truncation(kept=kept, settled=settled, settled_ci=interval, n=len(known))
 
 
 def _settled(kept: Flags) -> float | None:
@@ -515,28 +494,20 @@ def raw_agreement(lines: Sequence[RawLine]) -> RawAgreement:
 
 def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
     """Yield mean win rates in tokens and in steps, by attribution, direction and share."""
-
-    def place(line: dict[str, Any]) -> tuple[Any, ...]:
-        return line["attribution"], line["direction"], line["k"], line["unit"]
-
+    names = ("attribution", "direction", "k", "unit")
+    place = itemgetter(*names)
     tested = [line for line in level_tests(folder.path) if "error" not in line]
     for key, group in itertools.groupby(sorted(tested, key=place), key=place):
-        attribution, direction, k, unit = key
-        lines = list(group)
-        rates = np.array([line["win_rate"] for line in lines])
-        sign = sign_of(direction)
+        head, lines = dict(zip(names, key, strict=True)), list(group)
+        rates, sign = np.array([line["win_rate"] for line in lines]), sign_of(head["direction"])
         families = [stats.member_win_rates(sign * np.array([line["score"], *line["null"]])) for line in lines]
-        interval = stats.mean_interval(rates)
-        mean, p_value = float(rates.mean()), stats.mean_test(families, rng=rng_for(seed, "mean-test")).p_value
+        mean, interval = float(rates.mean()), stats.mean_interval(rates)
         yield LevelLine(
-            unit=unit,
-            attribution=attribution,
-            direction=direction,
-            k=k,
+            **head,
             n=int(rates.size),
             win_rate=mean,
             win_rate_ci=interval,
-            p_value=p_value,
+            p_value=stats.mean_test(families, rng=rng_for(seed, "mean-test")).p_value,
             taxonomy=stats.taxonomy(mean),
             verdict=stats.verdict(interval),
         )
@@ -553,33 +524,25 @@ def hint_lines(folder: Path) -> Iterator[HintLine]:
     for hint in dict.fromkeys(test["hint"] for test in tests):
         own = [test for test in tests if test["hint"] == hint]
         read = [test for test in own if test["follows"] is not None and test["control_follows"] is not None]
-        followed, control = (
-            np.array([test[name] for test in read], dtype=np.float64) for name in ("follows", "control_follows")
-        )
         moved = [test for test in read if test["follows"] and not test["control_follows"]]
-        gap = stats.paired_difference(control, followed) if read else None
+        pairs = np.array([(test["control_follows"], test["follows"]) for test in read], dtype=np.float64)
+        gap = stats.paired_difference(*pairs.T) if read else None
+        follows, follows_ci = mean_of([test["follows"] for test in read])
+        admits, admits_ci = mean_of([test["admits"] for test in moved])
         yield HintLine(
             hint=hint,
             n=len(read),
             n_unread=len(own) - len(read),
-            follows=_share(followed),
-            follows_ci=_share_ci(followed),
-            follows_control=_share(control),
-            gap=float((followed - control).mean()) if read else None,
+            follows=follows,
+            follows_ci=follows_ci,
+            follows_control=mean_of([test["control_follows"] for test in read])[0],
+            gap=float((pairs[:, 1] - pairs[:, 0]).mean()) if read else None,
             gap_ci=None if gap is None else gap.interval,
             n_moved=len(moved),
-            admits=_share(admitted := np.array([test["admits"] for test in moved], dtype=np.float64)),
-            admits_ci=_share_ci(admitted),
-            admits_control=_share(np.array([test["control_admits"] for test in own], dtype=np.float64)),
+            admits=admits,
+            admits_ci=admits_ci,
+            admits_control=mean_of([test["control_admits"] for test in own])[0],
         )
-
-
-def _share(flags: Flags) -> float | None:
-    return float(flags.mean()) if flags.size else None
-
-
-def _share_ci(flags: Flags) -> Interval | None:
-    return stats.mean_interval(flags) if flags.size else None
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

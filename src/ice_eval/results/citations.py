@@ -20,7 +20,7 @@ from ice_eval.results.comparisons import ScoredExamples, ScoreMatrices
 from ice_eval.results.examples import groups_among
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import WEAK_SIGNAL, Names
-from ice_eval.results.outcomes import Outcomes
+from ice_eval.results.outcomes import Outcomes, mean_of
 from ice_eval.results.records import (
     CarriedLine,
     CitationSummary,
@@ -152,13 +152,8 @@ def _groups_of(claims: Sequence["_Carried | ClaimLine"]) -> stats.Groups:
 
 def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine:
     groups = _groups_of(found)
-
-    def mean(values: Sequence[float]) -> tuple[float | None, stats.Interval | None]:
-        if not values:
-            return None, None
-        return float(np.mean(values)), stats.mean_interval(np.array(values), groups=groups)
-
-    (own, own_ci), (null, null_ci) = mean([each.own for each in found]), mean([each.null for each in found])
+    own, own_ci = mean_of([each.own for each in found], groups)
+    null, null_ci = mean_of([each.null for each in found], groups)
     return CarriedLine(
         attribution=cell.attribution,
         operator=cell.operator,

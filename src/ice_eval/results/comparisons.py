@@ -14,7 +14,7 @@ from ice_eval.choices import PROTOCOLS
 from ice_eval.errors import ConfigError
 from ice_eval.operators import draws_fills
 from ice_eval.rationales import Share
-from ice_eval.records import NOT_SET, Ids, Kind
+from ice_eval.records import NOT_SET, Ids, Kind, LogScores
 from ice_eval.results.examples import Examples
 from ice_eval.results.ledger import Ledger, Values, clipped_nsr, log_odds, logit, sigmoid
 from ice_eval.results.outcomes import Outcomes
@@ -88,26 +88,12 @@ class _Found(NamedTuple):
         return self.order[at] if len(self.order) else np.zeros_like(places)
 
 
-class _UnderOperator(NamedTuple):
-    """The rows of one configuration under one operator."""
-
-    rationale: _Found
-    """One row per fill."""
-    null: _Found
-    """One row per set."""
-    n_fills: int
-    is_shared: bool
-    """True if all attributions share the null, so that a rationale may be one of its sets."""
-
-
 class ScoredExamples:
     """Examples with their scored rows, compared as the settings of their run say."""
 
     def __init__(self, examples: Examples, ledger: Ledger, config: RunSettings) -> None:
         self.examples, self.ledger, self.config = examples, ledger, config
-        self._protocol = PROTOCOLS[config.protocol]
-        # The score of the empty input is subtracted from every other (contextual calibration; Zhao et al., 2021).
-        self._calibrated = config.calibration == "contextual"
+        self._protocol, self._sizes = PROTOCOLS[config.protocol], dict[tuple[str, Share | None], Ids]()
         # Every example has as many sets as its test needed.
         self._sequential = config.adaptive == "examples"
         head = ledger.head
@@ -126,18 +112,27 @@ class ScoredExamples:
 
     def sizes(self, attribution: str, k: Share | None) -> Ids:
         """Return the number of units in each rationale, (examples,); 0 if there is none."""
-        return self.examples.sizes(attribution, k, magnitude=attribution in self.config.by_magnitude)
+        if (attribution, k) not in self._sizes:
+            magnitude = attribution in self.config.by_magnitude
+            self._sizes[attribution, k] = self.examples.sizes(attribution, k, magnitude=magnitude)
+        return self._sizes[attribution, k]
 
     @cached_property
     def _log_odds(self) -> Values:
         """(rows,): log-odds of the target, calibrated if the run is."""
         if not len(self.ledger):
             return np.full(1, np.nan)  # target of any index into an empty ledger
-        scores, example = self.ledger.scores, self.ledger.head["example"]
-        if self._calibrated:
-            prior = self._references(Kind.EMPTY)
-            scores = scores - np.where(prior[example, None] >= 0, scores[np.maximum(prior[example], 0)], 0.0)
-        return log_odds(scores, self.examples.target[example], versus=self.config.versus_label)
+        target = self.examples.target[self.ledger.head["example"]]
+        return log_odds(self._calibrated_scores, target, versus=self.config.versus_label)
+
+    @cached_property
+    def _calibrated_scores(self) -> LogScores:
+        """(rows, labels): scores, without those of the empty input if the run is calibrated (Zhao et al., 2021)."""
+        scores = self.ledger.scores
+        if self.config.calibration != "contextual":
+            return scores
+        prior = self._references(Kind.EMPTY)[self.ledger.head["example"]]
+        return scores - np.where(prior[:, None] >= 0, scores[np.maximum(prior, 0)], 0.0)
 
     @property
     def _is_open(self) -> bool:
@@ -159,11 +154,7 @@ class ScoredExamples:
     @cached_property
     def row_labels(self) -> Ids:
         """(rows,): label that the model predicts for each row."""
-        scores = self.ledger.scores
-        if self._calibrated:
-            prior = self._references(Kind.EMPTY)[self.ledger.head["example"]]
-            scores = scores - self.ledger.scores[np.maximum(prior, 0)]
-        predicted: Ids = np.argmax(scores, axis=1)
+        predicted: Ids = np.argmax(self._calibrated_scores, axis=1)
         return predicted
 
     def predicted(self) -> Ids:
@@ -219,48 +210,41 @@ class ScoredExamples:
         Raises:
             ConfigError: A rationale has no row.
         """
-        examples, own = self.examples, cell.attribution
-        sizes = self.sizes(own, cell.k)
-        found = []
+        examples, sizes = self.examples, self.sizes(cell.attribution, cell.k)
+        found, is_shared = list[tuple[_Found, _Found]](), False  # rationales, a row per fill; nulls, a row per set
         for operator in operators:
             find = partial(self._find, sizes=sizes, operator=operator, direction=cell.direction)
-            rationale = find(Kind.RATIONALE, attribution=own)
+            rationale = find(Kind.RATIONALE, attribution=cell.attribution)
             missing = np.flatnonzero((sizes > 0) & (rationale.counts == 0))
             if missing.size:
                 raise ConfigError(
-                    f"the ledger has no row of the attribution '{own}' for example '{examples.ids[missing[0]]}'; run "
-                    "the same command again to score what is missing."
+                    f"the ledger has no row of the attribution '{cell.attribution}' for example "
+                    f"'{examples.ids[missing[0]]}'; run the same command again to score what is missing."
                 )
             shared = find(Kind.RANDOM, null=cell.null)
-            drawn = shared if len(shared.order) else find(Kind.RANDOM, null=cell.null, attribution=own)
-            found.append(_UnderOperator(rationale, drawn, int(rationale.counts.max(initial=1)), drawn is shared))
-        n = np.min([each.null.counts for each in found], axis=0)  # the sets that all have scored
-        first = found[0]
-        rows = first.rationale.rows(np.zeros(len(examples), dtype=np.int64))
+            is_shared = is_shared or len(shared.order) > 0
+            null = shared if len(shared.order) else find(Kind.RANDOM, null=cell.null, attribution=cell.attribution)
+            found.append((rationale, null))
+        n = np.min([null.counts for _, null in found], axis=0)  # the sets that all have scored
+        rows = found[0][0].rows(np.zeros(len(examples), dtype=np.int64))
         # The null of a rationale leaves out that rationale, where it is one of the sets that all attributions share.
-        place = np.where(first.is_shared, self.ledger.head["set"][rows] if len(self.ledger) else NOT_SET, NOT_SET)
+        place = np.where(is_shared, self.ledger.head["set"][rows] if len(self.ledger) else NOT_SET, NOT_SET)
         left_out = np.where(place == NOT_SET, n, np.minimum(place, n))
         n = np.minimum(np.where(sizes > 0, n - (left_out < n), 0), self.config.m)
         columns = np.arange(int(n.max(initial=0)))
         sets = columns + (columns >= left_out[:, None])
         inside = columns < n[:, None]
-        fills = sets % max(each.n_fills for each in found)
-        by_operator = [self._log_odds_of(each, sets, inside) for each in found]
+        by_operator = []
+        for rationale, null in found:
+            draws = np.arange(int(rationale.counts.max(initial=1)))
+            own_rows = rationale.rows(np.broadcast_to(draws, (len(sets), len(draws))))
+            own_scores = np.where(draws < rationale.counts[:, None], self._log_odds[own_rows], np.nan)
+            by_operator.append((own_scores, np.where(inside, self._log_odds[null.rows(sets)], np.nan)))
+        fills = sets % max(scores.shape[1] for scores, _ in by_operator)
         scores = self._scores(operators, by_operator, fills, 1.0 if cell.direction == "sufficiency" else -1.0)
-        null_rows = first.null.rows(sets)
+        null_rows = found[0][1].rows(sets)
         matrices = ScoreMatrices(**scores, n=n, sets=sets, fills=fills, rationale=rows, null_rows=null_rows, errors={})
         return self._sound(matrices, cell, sizes)
-
-    def _log_odds_of(
-        self, found: _UnderOperator, sets: Ids, inside: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log-odds of rationales, (examples, fills), and of nulls, (examples, sets); NaN where missing."""
-        own = found.rationale.rows(np.broadcast_to(np.arange(found.n_fills), (len(sets), found.n_fills)))
-        known = np.arange(found.n_fills) < found.rationale.counts[:, None]
-        return (
-            np.where(known, self._log_odds[own], np.nan),
-            np.where(inside, self._log_odds[found.null.rows(sets)], np.nan),
-        )
 
     def _scores(
         self,
@@ -307,21 +291,18 @@ class ScoredExamples:
         inside = np.arange(found.order.shape[1]) < n[:, None]
         finite = np.where(inside, np.isfinite(found.order) & np.isfinite(found.own_order), True).all(axis=1)
         finite &= np.isfinite(found.full) & np.isfinite(found.empty) & np.isfinite(found.probability)
-        errors = {}
-        for place in np.flatnonzero((sizes == 0) | (n == 0) | ~finite).tolist():
+        sound, errors = (sizes > 0) & (n > 0) & finite, {}
+        for place in np.flatnonzero(~sound).tolist():
             if not sizes[place]:
                 errors[place] = self.examples.reason(cell.attribution, place)
             elif not n[place]:
                 errors[place] = f"no other set is matched with the rationale of '{cell.attribution}' ({cell.null})"
             else:
                 errors[place] = "a score is not finite"
-        sound = np.ones(len(n), dtype=bool)
-        sound[list(errors)] = False
         keep = inside & sound[:, None]
-        names = ("order", "own_order", "measure", "own_measure")
-        cut = {name: np.where(keep, getattr(found, name), np.nan) for name in names}
-        cut["probability"] = np.where(sound, found.probability, np.nan)
-        cut["log_odds"] = np.where(np.concatenate([sound[:, None], keep], axis=1), found.log_odds, np.nan)
+        kept = {"probability": sound, "log_odds": np.concatenate([sound[:, None], keep], axis=1)}
+        kept |= dict.fromkeys(("order", "own_order", "measure", "own_measure"), keep)
+        cut = {name: np.where(mask, getattr(found, name), np.nan) for name, mask in kept.items()}
         return replace(found, **cut, n=np.where(sound, n, 0), errors=errors)
 
     def _looked_at(self, found: ScoreMatrices, n: Ids) -> Ids:
@@ -396,22 +377,19 @@ class ScoredExamples:
         rated = np.arange(used.order.shape[1]) < n[:, None]
         order, measure, own = (np.where(rated, each, np.nan) for each in (used.order, used.measure, used.own_measure))
         effect = stats.null_means(own, n) - stats.null_means(measure, n)
-        missing = np.full(len(n), np.nan)
+        halves = (np.full(len(n), np.nan),) * 2  # one fill says nothing about the others
+        noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), halves[0])
         if not any(map(draws_fills, operators)):
             halves = _halves(used.own_order, order, rates, exact, np.arange(order.shape[1]) % 2)
-            noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), missing)
         else:
             found = stats.fill_noise(used.own_order, order, used.fills, n)
-            # One fill says nothing about the others.
-            halves = missing, missing
+            noise = dict(
+                zip(
+                    noise, (found.n_fills.astype(np.float64), found.error, found.within, found.n_effective), strict=True
+                )
+            )
             if used.fills.any():
                 halves = _halves(used.own_order, order, rates, np.zeros_like(exact), used.fills % 2)
-            noise = {
-                "n_fills": found.n_fills.astype(np.float64),
-                "fill_variance": found.error,
-                "set_variance": found.within,
-                "m_effective": found.n_effective,
-            }
         if used.fills.any():
             effect_size = stats.effect_sizes_by_fill(own, measure, used.fills, n)
         else:
@@ -452,10 +430,9 @@ class ScoredExamples:
         """Return the units that each rationale's row keeps or removes."""
         if not len(self.ledger.n_kept):
             return []
-        ends, found = np.cumsum(self.ledger.n_kept), []
-        example = self.ledger.head["example"]
+        found, example = [], self.ledger.head["example"]
         for row in rows.tolist():
-            kept = self.ledger.kept[ends[row] - self.ledger.n_kept[row] : ends[row]]
+            kept = self.ledger.units(row)
             if cell.direction == "necessity":
                 kept = np.setdiff1d(np.arange(self.examples.n_units[example[row]]), kept)
             found.append(tuple(kept.tolist()))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ice_eval.rationales import Share, rationale_size, set_size
+from ice_eval.rationales import Share, rationale_size
 from ice_eval.records import NOT_SET, Answer, Ids, Span
 from ice_eval.stats import Groups
 
@@ -133,14 +133,8 @@ def _input_row(record: dict[str, Any]) -> InputRow:
     return InputRow(**{**record, **changed})
 
 
-class _Vectors(NamedTuple):
-    """The numbers of one attribution: `values`, and the offset of each example in it."""
-
-    values: NDArray[np.float64]
-    starts: Ids
-    """(examples,): `NOT_SET` where the attribution has no numbers."""
-    stops: Ids
-    finite: NDArray[np.bool_]
+_Vectors = Mapping[str, Mapping[int, NDArray[np.float64]]]
+"""Attribution -> example -> its numbers, where it has some."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +152,7 @@ class Examples:
     skip_reasons: Mapping[int, str]
     problems: Mapping[tuple[int, str], str]
     """(example, attribution) -> reason why the model's answer explains nothing."""
-    _vectors: Mapping[str, _Vectors] = field(repr=False)
+    _vectors: _Vectors = field(repr=False)
 
     @classmethod
     def of(cls, rows: Sequence[InputRow]) -> "Examples":
@@ -168,8 +162,7 @@ class Examples:
     def read(cls, tables: Sequence[pa.Table]) -> "Examples":
         """Return the examples of a part; later tables add attributions to earlier ones."""
         last = tables[-1]
-        vectors: dict[str, _Vectors] = {}
-        problems: dict[tuple[int, str], str] = {}
+        vectors, problems = dict[str, Mapping[int, NDArray[np.float64]]](), dict[tuple[int, str], str]()
         for table in tables:
             vectors |= _vectors_in(table)
             problems |= _problems_in(table)
@@ -190,22 +183,25 @@ class Examples:
     def join(cls, parts: "Sequence[Examples]") -> "Examples":
         if len(parts) == 1:
             return parts[0]
-        names = dict.fromkeys(name for part in parts for name in part._vectors)
         start, reasons, problems = 0, dict[int, str](), dict[tuple[int, str], str]()
+        vectors: dict[str, dict[int, NDArray[np.float64]]] = {}
         for part in parts:
             reasons |= {start + place: why for place, why in part.skip_reasons.items()}
             problems |= {(start + place, name): why for (place, name), why in part.problems.items()}
+            for name, own in part._vectors.items():
+                vectors.setdefault(name, {}).update({start + place: values for place, values in own.items()})
             start += len(part)
+        numbers = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("n_units", "target", "gold", "n_cut")
+        }
         return cls(
             ids=tuple(name for part in parts for name in part.ids),
-            n_units=np.concatenate([part.n_units for part in parts]),
-            target=np.concatenate([part.target for part in parts]),
-            gold=np.concatenate([part.gold for part in parts]),
-            n_cut=np.concatenate([part.n_cut for part in parts]),
+            **numbers,
             groups=tuple(group for part in parts for group in part.groups),
             skip_reasons=reasons,
             problems=problems,
-            _vectors={name: _join_vectors([part._vectors_of(name) for part in parts]) for name in names},
+            _vectors=vectors,
         )
 
     def __len__(self) -> int:
@@ -213,43 +209,29 @@ class Examples:
 
     def vector(self, attribution: str, place: int) -> NDArray[np.float64]:
         """Return the numbers of an attribution for one example; empty if it has none."""
-        found = self._vectors_of(attribution)
-        if found.starts[place] == NOT_SET:
-            return np.zeros(0)
-        return found.values[found.starts[place] : found.stops[place]]
+        return self._vectors.get(attribution, {}).get(place, np.zeros(0))
 
     def sizes(self, attribution: str, k: Share | None, *, magnitude: bool) -> Ids:
         """Return the number of units in each rationale; 0 if there is none (see `reason`)."""
-        found, sizes = self._vectors_of(attribution), np.zeros(len(self), dtype=np.int64)
-        usable = found.finite & (found.starts != NOT_SET) & (self.target != NOT_SET)
-        usable[list(self.skip_reasons)] = False
-        usable[[place for place, name in self.problems if name == attribution]] = False
-        if isinstance(k, float):
-            known = {n: set_size(n, k) for n in np.unique(self.n_units[usable]).tolist()}
-            sizes[usable] = [known[n] for n in self.n_units[usable].tolist()]
-        else:
-            for place in np.flatnonzero(usable).tolist():
-                sizes[place] = rationale_size(self.vector(attribution, place), k, magnitude=magnitude)
+        sizes = np.zeros(len(self), dtype=np.int64)
+        for place, values in self._vectors.get(attribution, {}).items():
+            out = self.target[place] == NOT_SET or place in self.skip_reasons or (place, attribution) in self.problems
+            if not out and np.isfinite(values).all():
+                sizes[place] = rationale_size(values, k, magnitude=magnitude)
         return np.where(sizes < self.n_units, sizes, 0)
 
     def reason(self, attribution: str, place: int) -> str:
         """Return the reason why an example has no rationale of an attribution."""
         if place in self.skip_reasons:
             return self.skip_reasons[place]
-        found, named = self._vectors_of(attribution), f"the attribution '{attribution}'"
+        named, values = f"the attribution '{attribution}'", self.vector(attribution, place)
         if (place, attribution) in self.problems:
             return f"{named}: {self.problems[place, attribution]}"
-        if found.starts[place] == NOT_SET:
+        if place not in self._vectors.get(attribution, {}):
             return f"{named} gave nothing"
-        if not found.finite[place]:
+        if not np.isfinite(values).all():
             return f"{named} is not finite"
-        marks = np.count_nonzero(self.vector(attribution, place) > 0)
-        return f"{named} marks {'every' if marks else 'no'} unit of the text"
-
-    def _vectors_of(self, attribution: str) -> _Vectors:
-        nothing = np.full(len(self), NOT_SET, dtype=np.int64)
-        none = _Vectors(np.zeros(0), nothing, nothing, np.zeros(len(self), dtype=bool))
-        return self._vectors.get(attribution, none)
+        return f"{named} marks {'every' if (values > 0).any() else 'no'} unit of the text"
 
 
 def _one(table: pa.Table, name: str) -> Any:
@@ -263,19 +245,14 @@ def _numbers(table: pa.Table, name: str) -> Ids:
     return values
 
 
-def _vectors_in(table: pa.Table) -> dict[str, _Vectors]:
+def _vectors_in(table: pa.Table) -> _Vectors:
     column = _one(table, "attributions")
-    lists, offsets = column.items, column.offsets.to_numpy()
-    values, ends = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()
-    names = np.array(column.keys.to_pylist(), dtype=object)
-    example = np.repeat(np.arange(len(table)), np.diff(offsets))
-    bad = np.append(0, np.cumsum(~np.isfinite(values)))
-    found = {}
-    for name in dict.fromkeys(names.tolist()):
-        entries = np.flatnonzero(names == name)
-        starts, stops = (np.full(len(table), NOT_SET, dtype=np.int64) for _ in range(2))
-        starts[example[entries]], stops[example[entries]] = ends[entries], ends[entries + 1]
-        found[name] = _Vectors(values, starts, stops, bad[stops] == bad[starts])
+    lists, names = column.items, column.keys.to_pylist()
+    values, ends = lists.values.to_numpy(zero_copy_only=False), lists.offsets.to_numpy().tolist()
+    examples = np.repeat(np.arange(len(table)), np.diff(column.offsets.to_numpy())).tolist()
+    found: dict[str, dict[int, NDArray[np.float64]]] = {}
+    for name, example, (start, stop) in zip(names, examples, itertools.pairwise(ends), strict=True):
+        found.setdefault(name, {})[example] = values[start:stop]
     return found
 
 
@@ -285,12 +262,3 @@ def _problems_in(table: pa.Table) -> dict[tuple[int, str], str]:
         return {}
     answers = ((place, name, answer) for place, said in enumerate(column.to_pylist()) for name, answer in said)
     return {(place, name): answer["problem"] for place, name, answer in answers if answer["problem"] is not None}
-
-
-def _join_vectors(parts: Sequence[_Vectors]) -> _Vectors:
-    shifts = np.cumsum([0, *(len(part.values) for part in parts)])
-    moved = []
-    for part, shift in zip(parts, shifts, strict=False):
-        starts, stops = (np.where(each == NOT_SET, NOT_SET, each + shift) for each in (part.starts, part.stops))
-        moved.append(part._replace(starts=starts, stops=stops))
-    return _Vectors(*(np.concatenate(columns) for columns in zip(*moved, strict=True)))

@@ -195,8 +195,11 @@ class Ledger:
 
     def records(self, rows: Ids | None = None) -> list[LedgerRow]:
         """Return all or some rows as records."""
-        chosen = np.arange(len(self)) if rows is None else rows
-        return [self._record(row, int(self._ends[row]) if len(self._ends) else 0) for row in chosen.tolist()]
+        return [self._record(row) for row in (range(len(self)) if rows is None else rows.tolist())]
+
+    def units(self, row: int) -> Ids:
+        """Return the units that a row keeps; none where they were not read."""
+        return self.kept[self._ends[row] - self.n_kept[row] : self._ends[row]] if len(self.n_kept) else self.kept
 
     def masks(self, rows: Ids, n_units: int) -> NDArray[np.bool_]:
         """Return the units that some rows of one example keep, (rows, units)."""
@@ -210,7 +213,7 @@ class Ledger:
         """(rows,): where the units of each row end in `kept`."""
         return np.cumsum(self.n_kept)
 
-    def _record(self, row: int, end: int) -> LedgerRow:
+    def _record(self, row: int) -> LedgerRow:
         head, numbers = self.head[row], dict[str, Any]()
         for name, column in _CODED.items():
             numbers[column] = None if head[name] == NOT_SET else self.names.of(name)[head[name]]
@@ -220,7 +223,7 @@ class Ledger:
         seen = slice(*self.inputs.offsets[row : row + 2]) if has_inputs else slice(0, 0)
         return LedgerRow(
             RowKey(**numbers),
-            tuple(self.kept[end - self.n_kept[row] : end].tolist()) if len(self.n_kept) else (),
+            tuple(self.units(row).tolist()),
             tuple(self.scores[row].tolist()),
             tuple(self.inputs.ids[seen].tolist()),
             tuple(self.inputs.segments[seen].tolist()),

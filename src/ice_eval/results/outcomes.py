@@ -13,7 +13,7 @@ from ice_eval.rationales import DYNAMIC
 from ice_eval.results.examples import Examples, groups_among
 from ice_eval.results.ledger import WEAK_SIGNAL
 from ice_eval.results.records import Configuration, ExampleOutcome
-from ice_eval.stats import Families, Groups, Matrix
+from ice_eval.stats import Families, Groups, Interval, Matrix, mean_interval
 
 ALL = "all"
 """Operator name of the average over operators."""
@@ -213,6 +213,12 @@ class GrowingOutcomes:
 def groups_of(used: Outcomes) -> Groups:
     """Return the group of each example; None if no two share a group."""
     return None if all(group is None for group in used.groups) else groups_among(used.ids, used.groups)
+
+
+def mean_of(values: Sequence[float], groups: Groups = None) -> tuple[float | None, Interval | None]:
+    """Return the mean of rates with its interval; None for both without a value."""
+    rates = np.array(values, dtype=np.float64)
+    return (float(rates.mean()), mean_interval(rates, groups=groups)) if rates.size else (None, None)
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
