@@ -1,6 +1,7 @@
 """Estimate the cost and power of a run from a small one: rows, tokens, time, and width of the intervals."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -72,14 +73,12 @@ class Cost:
 
 def cost_of(folder: RunFolder) -> Cost:
     """Compute the cost per example and per random set of a run."""
-    costs = folder.costs()
+    costs, config = folder.costs(), folder.manifest().config
     tokens, attribution_tokens, seconds = (
         sum(cost.get(name, 0) for cost in costs) for name in ("tokens", "attribution_tokens", "seconds")
     )
     attribution_seconds = sum(sum(cost["attribution_seconds"].values()) for cost in costs)
-    config = folder.manifest().config
-    n_rows = n_examples = n_random = n_sets = length = random_length = n_filled = filled_length = 0
-    capacities, n_fills = list[int](), 1
+    counts, capacities, n_fills = Counter[str](), list[int](), 1
     drawing = [code for code, name in enumerate(config.operators) if draws_fills(name)]
     for part in folder.parts():
         examples = folder.columns(part)
@@ -89,36 +88,37 @@ def cost_of(folder: RunFolder) -> Cost:
         # one more is scored, in place of a rationale that is among them.
         place = np.where(head["attribution"] == NOT_SET, head["set"], head["set"] + 1)
         place[head["kind"] != Kind.RANDOM] = 0
-        is_random = place > 0
-        length += int(lengths[head["kind"] != Kind.PROBE].sum())  # tokens of probes belong to attributions
-        random_length += int(lengths[is_random].sum())
         reached = np.zeros(len(examples), dtype=np.int64)
         np.maximum.at(reached, head["example"], place)
-        n_rows += len(head)
-        n_random += int(is_random.sum())
-        n_sets += int(reached.sum())
         filled = (head["kind"] == Kind.RATIONALE) & np.isin(head["operator"], drawing)
         n_fills = max(n_fills, 1 + int(head["draw"].max(initial=0, where=filled)))
-        n_filled += int(filled.sum())
-        filled_length += int(lengths[filled].sum())
-        n_examples += len(np.unique(head["example"]))
+        counts.update(
+            rows=len(head),
+            examples=len(np.unique(head["example"])),
+            random=int((place > 0).sum()),
+            sets=int(reached.sum()),
+            length=int(lengths[head["kind"] != Kind.PROBE].sum()),  # tokens of probes belong to attributions
+            random_length=int(lengths[place > 0].sum()),
+            filled=int(filled.sum()),
+            filled_length=int(lengths[filled].sum()),
+        )
         capacities += _capacities(examples, np.flatnonzero(reached), config)
-    n_sets, n = max(n_sets, 1), max(n_examples, 1)
+    n_sets, n, length = (max(counts[name], 1) for name in ("sets", "examples", "length"))
     # Tokens that rows share are computed once; they are spread over rows by length.
-    random_tokens = tokens * random_length / max(length, 1)
+    random_tokens = tokens * counts["random_length"] / length
     return Cost(
-        rows_example=(n_rows - n_random) / n,
-        rows_set=n_random / n_sets,
+        rows_example=(counts["rows"] - counts["random"]) / n,
+        rows_set=counts["random"] / n_sets,
         tokens_example=(tokens - random_tokens + attribution_tokens) / n,
         tokens_set=random_tokens / n_sets,
         tokens_attribution=attribution_tokens / n,
         seconds_attribution=attribution_seconds / n,
         seconds_token=max(seconds - attribution_seconds, 0.0) / max(tokens, 1),
-        bytes_row=sum(path.stat().st_size for path in folder.path.glob("*/*.parquet")) / max(n_rows, 1),
+        bytes_row=sum(path.stat().st_size for path in folder.path.glob("*/*.parquet")) / max(counts["rows"], 1),
         capacities=tuple(capacities) or (_MANY,),
         n_fills=n_fills,
-        rows_fill=n_filled / n / n_fills,
-        tokens_fill=tokens * filled_length / max(length, 1) / n / n_fills,
+        rows_fill=counts["filled"] / n / n_fills,
+        tokens_fill=tokens * counts["filled_length"] / length / n / n_fills,
     )
 
 
@@ -235,15 +235,16 @@ def plan(
         choices = [choice("as asked", n, m), *([fewer] if fewer.m < m else [])]
     n_fills = fills_for(spreads, cost, m=enough.m)
     many = [spread.at(n_fills) for spread in spreads]
-    suffix = f", --n-fills {n_fills}" if n_fills != asked_fills else ""
+    suffix, wanted = f", --n-fills {n_fills}" if n_fills != asked_fills else "", list[tuple[str, int]]()
     if adaptive is None and suffix:
-        choices.append(choice(f"--m {enough.m}{suffix}".replace(",", ""), n, enough.m, n_fills))
+        wanted.append((f"--m {enough.m}{suffix}".replace(",", ""), n))
     if width is not None:
-        wanted = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in many)
-        choices.append(choice(f"interval of {100 * width:g} pp{suffix}", wanted, enough.m, n_fills))
+        examples = max(stats.n_for_width(spread, m=enough.m, width=width) for spread in many)
+        wanted.append((f"interval of {100 * width:g} pp{suffix}", examples))
     if detect is not None:
-        wanted = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in many)
-        choices.append(choice(f"detect {100 * detect:g} %{suffix}", wanted, enough.m, n_fills))
+        examples = max(stats.n_for_detectable(spread, m=enough.m, win_rate=detect) for spread in many)
+        wanted.append((f"detect {100 * detect:g} %{suffix}", examples))
+    choices += [choice(name, n, enough.m, n_fills) for name, n in wanted]
     memory = None if spent is None else spent.peak_memory
     return Plan(
         model=config.model,

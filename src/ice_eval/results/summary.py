@@ -111,11 +111,13 @@ def contradiction(folder: RunFolder) -> str | None:
 
 def _lost(manifest: Manifest) -> str | None:
     """Return a part of the manifest that every finished run has and this one lacks."""
-    lost = [f"identity.{name}" for name in ("data", "dtype", "weights") if name not in manifest.identity]
+    known = {f"identity.{name}": name in manifest.identity for name in ("data", "dtype", "weights")}
     methods = {name: each.get("method") for name, each in manifest.attributions.items()}
-    lost = [*([] if manifest.chains is not None else lost), *([] if manifest.labels else ["labels"])]
-    lost += [f"attributions.{name}.method" for name in manifest.config.attributions if name not in methods]
-    return next(iter([*lost, *(f"attributions.{name}.method" for name, each in methods.items() if not each)]), None)
+    found = {**(known if manifest.chains is None else {}), "labels": bool(manifest.labels)}
+    found |= {
+        f"attributions.{name}.method": bool(methods.get(name)) for name in (*manifest.config.attributions, *methods)
+    }
+    return next((name for name, is_known in found.items() if not is_known), None)
 
 
 def outcomes_by_configuration(
@@ -205,18 +207,6 @@ def summarise(
     )
 
 
-class _Inference(NamedTuple):
-    """Intervals, tests and verdicts of a mean win rate."""
-
-    rates: NDArray[np.float64]
-    interval: stats.Interval
-    simultaneous: stats.Interval
-    p_value: float
-    p_adjusted: float
-    verdict: stats.Verdict
-    verdict_simultaneous: stats.Verdict
-
-
 class _Inferences:
     """Intervals, tests and verdicts of all configurations; all tests share one stream of draws."""
 
@@ -242,13 +232,10 @@ class _Inferences:
             p_values, adjusted = (dict(zip(self._used, each, strict=True)) for each in (alone, together.tolist()))
             return p_values, adjusted, (1 - _LEVEL) / len(self._used)
         n_draws, tests = max(DRAWS, DRAWS_PER_TEST * len(self._used)), dict[Configuration, stats.MeanTest]()
+        rng = partial(rng_for, self._config.seed, "mean-test")
         for labels, cells in families.items():
-            several, rng = (
-                [self._used[cell].families for cell in cells],
-                partial(rng_for, self._config.seed, "mean-test"),
-            )
-            found = stats.mean_tests(several, rng=rng, n_draws=n_draws, groups=labels)
-            tests |= dict(zip(cells, found, strict=True))
+            several = [self._used[cell].families for cell in cells]
+            tests |= zip(cells, stats.mean_tests(several, rng=rng, n_draws=n_draws, groups=labels), strict=True)
         keys = [(cell.attribution, cell.k, cell.null) for cell in tests]
         joint = stats.step_down(list(tests.values()), keys, rng=rng_for(self._config.seed, "step-down"))
         single = {cell: stats.MeanTest.of(test.statistic, test.null[:DRAWS]) for cell, test in tests.items()}
@@ -270,48 +257,40 @@ class _Inferences:
             return 0.0
         return stats.mean_pvalue(used.column("win_rate"), stats.CHANCE, groups=groups_of(used))
 
-    def of(self, cell: Configuration) -> _Inference:
+    def of(self, cell: Configuration) -> dict[str, Any]:
+        """Return the measures of a configuration that are tests, intervals and verdicts."""
         used, groups = self._used[cell], groups_of(self._used[cell])
-        rates, lost, level = used.column("win_rate"), self._lost_ties(used), 1 - self._alpha
-        interval = self._interval(rates, groups)
+        rates, ties = used.column("win_rate"), used.column("tie_rate")
+        # Words by an interval are about a fair count: by that of a protocol that counts ties as lost, a random
+        # explanation would be anti-faithful. In each example, chance is below one half by this much.
+        lost = ties / 2 if self._protocol.strict else np.zeros(len(ties))
+        interval, level = self._interval(rates, groups), 1 - self._alpha
         simultaneous = stats.mean_interval(rates, groups=groups, level=level, anytime=self._anytime)
         fair = interval, simultaneous
         if lost.any():
             fair = self._interval(rates + lost, groups), stats.mean_interval(rates + lost, groups=groups, level=level)
-        ties = float(used.column("tie_rate").mean())
-        return _Inference(
-            rates,
-            interval,
-            simultaneous,
-            self._p_values[cell],
-            self._adjusted[cell],
-            self._verdict(rates, fair[0], ties),
-            self._verdict(rates, fair[1], ties),
-        )
+        verdict = partial(self._verdict, tie_rate=float(ties.mean()))
+        # If sets were ranked by NSR, a negative signal would mirror their order.
+        in_order = rates
+        if not self._protocol.by_clipped_nsr:  # they are in this order already
+            in_order = np.where(used.column("signal") < 0, 1 - rates - 2 * lost, rates)  # a tie is lost in either order
+        return {
+            "win_rate_ci": interval,
+            "win_rate_ci_simultaneous": simultaneous,
+            "rank_effect_ci": _as_effects(interval),
+            "p_value": self._p_values[cell],
+            "p_adjusted": self._adjusted[cell],
+            "win_rate_nsr_order": float(in_order.mean()),
+            "verdict": verdict(rates, fair[0]),
+            "verdict_simultaneous": verdict(rates, fair[1]),
+            "verdict_nsr_order": verdict(in_order, self._interval(in_order + lost, groups)),
+        }
 
     def _verdict(self, rates: NDArray[np.float64], interval: stats.Interval, tie_rate: float) -> stats.Verdict:
         """Return the word of these win rates, by their interval where ties are fair, or by their mean as counted."""
         if self._protocol.words == "point":
             return stats.point_verdict(float(rates.mean()), interval)
         return stats.verdict(interval, tie_rate=tie_rate)
-
-    def in_nsr_order(self, cell: Configuration) -> tuple[float, stats.Verdict]:
-        """Return win rate and verdict if sets were ranked by NSR: the mirror image where the signal is negative."""
-        used = self._used[cell]
-        rates, lost = used.column("win_rate"), self._lost_ties(used)
-        if not self._protocol.by_clipped_nsr:  # they are in this order already
-            rates = np.where(used.column("signal") < 0, 1 - rates - 2 * lost, rates)  # a tie is lost in either order
-        ties = float(used.column("tie_rate").mean())
-        return float(rates.mean()), self._verdict(rates, self._interval(rates + lost, groups_of(used)), ties)
-
-    def _lost_ties(self, used: Outcomes) -> NDArray[np.float64]:
-        """Return how far below one half chance lies in each example, because its protocol counts ties as lost.
-
-        Words by an interval are about a fair count: by the count of the protocol a random explanation would be
-        anti-faithful.
-        """
-        ties = used.column("tie_rate")
-        return ties / 2 if self._protocol.strict else np.zeros(len(ties))
 
     def _interval(self, rates: NDArray[np.float64], groups: stats.Groups) -> stats.Interval:
         if self._protocol.percentile:
@@ -344,7 +323,7 @@ def _line(
 ) -> SummaryLine:
     measures = Measures()
     if len(used):
-        measures = _measures(used, config, inferences.of(cell), *inferences.in_nsr_order(cell))
+        measures = _measures(used, config, inferences.of(cell))
     flags = {*_flags(used, measures, config, noise), *notes} if len(used) else {"no_examples"}
     gold = used.column("gold")
     right = (used.column("predicted") == gold)[~np.isnan(gold)]
@@ -434,49 +413,41 @@ def simultaneous(summary: Summary) -> Summary:
 
 
 def _simultaneous_line(line: SummaryLine) -> SummaryLine:
-    interval, effect = line.win_rate_ci_simultaneous, line.rank_effect_ci
-    if interval is not None:
-        effect = stats.Interval(2 * interval.low - 1, 2 * interval.high - 1)
+    interval = line.win_rate_ci_simultaneous
+    effect = line.rank_effect_ci if interval is None else _as_effects(interval)
     return replace(line, win_rate_ci=interval, rank_effect_ci=effect, verdict=line.verdict_simultaneous)
 
 
-def _measures(
-    used: Outcomes, config: RunSettings, found: _Inference, nsr_rate: float, nsr_verdict: stats.Verdict
-) -> Measures:
-    win_rate, ties = float(found.rates.mean()), float(used.column("tie_rate").mean())
-    strict, effects = float(used.column("win_rate_strict").mean()), used.known("effect_size")
-    low, high = found.interval
+def _as_effects(interval: stats.Interval) -> stats.Interval:
+    """Return an interval of win rates on the scale of rank effects, from -1 to 1."""
+    return stats.Interval(*(2 * limit - 1 for limit in interval))
+
+
+def _measures(used: Outcomes, config: RunSettings, inferred: Mapping[str, Any]) -> Measures:
+    rates, effects, nsr = used.column("win_rate"), used.known("effect_size"), used.known("nsr")
+    win_rate, ties = float(rates.mean()), float(used.column("tie_rate").mean())
+    strict, anytime = float(used.column("win_rate_strict").mean()), config.until is not None
     return Measures(
         win_rate=win_rate,
-        win_rate_ci=found.interval,
-        win_rate_ci_simultaneous=found.simultaneous,
         win_rate_strict=strict,
         tie_rate=ties,
         win_rate_untied=strict / (1 - ties) if ties < 1 else None,
         win_rate_attainable=1 - ties if PROTOCOLS[config.protocol].strict else 1 - ties / 2,
         rank_effect=2 * win_rate - 1,
-        rank_effect_ci=stats.Interval(2 * low - 1, 2 * high - 1),
-        p_value=found.p_value,
-        p_adjusted=found.p_adjusted,
         effect=float(used.column("effect").mean()),
         effect_size=float(np.mean(effects)) if effects.size else None,
         effect_size_median=_median(effects),
         effect_size_random=_median(used.known("effect_size_random")),
         effect_size_undefined=len(used) - len(effects),
         nsr=_pooled_nsr(used),
-        nsr_mean=float(np.mean(known)) if (known := used.known("nsr")).size else None,
-        nsr_median=_median(known),
-        **_of_single_examples(used, config),
+        nsr_mean=float(np.mean(nsr)) if nsr.size else None,
+        nsr_median=_median(nsr),
         weak_signal_rate=float((np.abs(used.column("signal")) < WEAK_SIGNAL).mean()),
         negative_signal_rate=float((used.column("signal") < 0).mean()),
-        win_rate_nsr_order=nsr_rate,
-        detectable_win_rate=stats.detectable_win_rate(
-            found.rates, used.families, groups=groups_of(used), anytime=config.until is not None
-        ),
+        detectable_win_rate=stats.detectable_win_rate(rates, used.families, groups=groups_of(used), anytime=anytime),
         taxonomy=stats.taxonomy(win_rate),
-        verdict=found.verdict,
-        verdict_simultaneous=found.verdict_simultaneous,
-        verdict_nsr_order=nsr_verdict,
+        **_of_single_examples(used, config),
+        **inferred,
     )
 
 
@@ -505,22 +476,18 @@ def _of_single_examples(used: Outcomes, config: RunSettings) -> dict[str, Any]:
 
 
 def _flags(used: Outcomes, measures: Measures, config: RunSettings, noise: float) -> Iterator[str]:
-    if stats.effective_number(groups_of(used), n=len(used)) < SMALL_N:
-        yield "small_n"
-    if measures.tie_rate is not None and measures.tie_rate > TIE_FLAG:
-        yield "ties"
-    if measures.verdict != measures.verdict_nsr_order:
-        yield "depends_on_score_order"
-    if used.flag("exact").any():
-        yield "exact_for_some"
-    if groups_of(used) is not None:
-        yield "grouped"
-    if config.adaptive:
-        yield f"adaptive_{config.adaptive}"
-    if config.until:
-        yield f"until_{config.until}"
-    if measures.effect is not None and abs(measures.effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr:
-        yield "effect_below_noise"
+    groups, effect, ties = groups_of(used), measures.effect or 0.0, measures.tie_rate or 0.0
+    raised = {
+        "small_n": stats.effective_number(groups, n=len(used)) < SMALL_N,
+        "ties": ties > TIE_FLAG,
+        "depends_on_score_order": measures.verdict != measures.verdict_nsr_order,
+        "exact_for_some": used.flag("exact").any(),
+        "grouped": groups is not None,
+        f"adaptive_{config.adaptive}": config.adaptive,
+        f"until_{config.until}": config.until,
+        "effect_below_noise": abs(effect) < noise and not PROTOCOLS[config.protocol].by_clipped_nsr,
+    }
+    return (name for name, is_raised in raised.items() if is_raised)
 
 
 def _pooled_nsr(used: Outcomes) -> float | None:
