@@ -308,8 +308,10 @@ def fields_of(method: Attribution) -> dict[str, Any]:
     return {"method": name, **plain}
 
 
-def check_most(option: str, value: int, *, most: int = MOST_PROBES) -> None:
-    """Raise ConfigError for a number of probes, points or words that no array holds."""
+def check_number(option: str, value: int, *, most: int = MOST_PROBES) -> None:
+    """Raise ConfigError for a number of probes, points or words that is 0 or less, or that no array holds."""
+    if value < 1:
+        raise ConfigError(f"{option} = {value}; at least 1 is needed.")
     if value > most:
         raise ConfigError(f"{option} = {value}: at most {most:,} is possible.")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ice_eval.records import Encoded, PerToken, PerUnit, Unit
 class Attention(Attribution):
     """Attention from the position that answers (last token, or [CLS]), mean over layers and heads, summed per unit."""
 
-    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    units = get_args(Unit)
     layer: int | None = None
     """Only this layer, from 0 on or, negative, from the last; layers without attention are not counted."""
     head: int | None = None
@@ -54,7 +54,6 @@ class Attention(Attribution):
 
 
 @attribution("attention-rollout", needs={"attention_maps"})
-@dataclass(frozen=True, kw_only=True)
 class AttentionRollout(Attribution):
     """Attention followed through the layers to the position that answers, half of it staying in place, per unit.
 
@@ -62,9 +61,7 @@ class AttentionRollout(Attribution):
     & Zuidema, 2020.
     """
 
-    @property
-    def passes(self) -> int:
-        return 1
+    passes = 1
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.attention_maps(batch), strict=True)
@@ -92,9 +89,7 @@ class AttentionXGradient(Attribution):
     through: bool = False
     """True if attention of other positions counts, as far as it reaches the one that answers."""
 
-    @property
-    def passes(self) -> int:
-        return 3
+    passes = 3
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         reduce = _through if self.through else _direct

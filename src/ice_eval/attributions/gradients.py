@@ -3,12 +3,12 @@
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_number
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import EmbeddedText
 from ice_eval.records import Encoded, PerUnit, Unit
@@ -27,7 +27,7 @@ Step = tuple[Embeddings, Embeddings]  # the point where the gradient is taken, a
 class Gradient(Attribution):
     """L2 norm of the gradient of the target's log-odds at each token's embedding, summed per unit."""
 
-    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    units = get_args(Unit)
     norm: Norm = "l2"
     """Norm of the gradient: l2, or l1, the sum of its absolute values."""
 
@@ -37,11 +37,10 @@ class Gradient(Attribution):
 
 
 @attribution("input-x-gradient", needs={"gradients"})
-@dataclass(frozen=True, kw_only=True)
 class InputXGradient(Attribution):
     """Embedding of each token dotted with the gradient of the target's log-odds there, summed per unit; signed."""
 
-    signed: ClassVar[bool] = True
+    signed = True
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         found = zip(batch, lens.gradients(batch), strict=True)
@@ -57,16 +56,14 @@ class IntegratedGradients(Attribution):
     the baseline, up to the error of a sum over `steps` points (Gauss-Legendre). Sundararajan et al., 2017.
     """
 
-    signed: ClassVar[bool] = True
+    signed = True
     steps: int = 64
     """Points on the path; with fewer the sums of language models are far off (docs/attributions.md)."""
     baseline: Baseline = "zero"
     """Start of the path: zeros, or the embedding of padding."""
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise ConfigError(f"integrated-gradients: steps = {self.steps}; at least 1 is needed.")
-        check_most("integrated-gradients: steps", self.steps, most=_MOST_POINTS)
+        check_number("integrated-gradients: steps", self.steps, most=_MOST_POINTS)
         _check_baseline(self.baseline)
 
     @property
@@ -97,7 +94,7 @@ class GradientShap(Attribution):
     `GradientShap`.
     """
 
-    signed: ClassVar[bool] = True
+    signed = True
     samples: int = 32
     noise: float = 0.1
     """Standard deviation of the noise, as a share of that of the embeddings."""
@@ -109,7 +106,7 @@ class GradientShap(Attribution):
             raise ConfigError(
                 f"gradient-shap: samples = {self.samples}, noise = {self.noise}; at least 1 and 0 are needed."
             )
-        check_most("gradient-shap: samples", self.samples)
+        check_number("gradient-shap: samples", self.samples)
         _check_baseline(self.baseline)
 
     @property

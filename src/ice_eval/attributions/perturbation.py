@@ -3,12 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import binom
 
-from ice_eval.attributions._base import Attribution, Lens, PerRow, attribution, check_most
+from ice_eval.attributions._base import Attribution, Lens, PerRow, attribution, check_number
 from ice_eval.errors import ConfigError
 from ice_eval.records import Encoded, KeepMasks, PerUnit
 
@@ -24,7 +23,7 @@ _MOST_ENUMERATED = 20
 class Perturbation(Attribution):
     """A method that explains an example by probes of it; signed, since units may count against the label."""
 
-    signed: ClassVar[bool] = True
+    signed = True
     operator: str = "delete"
 
     @abstractmethod
@@ -68,7 +67,7 @@ class Occlusion(Perturbation):
 class Surrogate(Perturbation):
     """A linear model, fitted to all keep-masks where there are no more than `n_samples`, else to random ones."""
 
-    fewest: ClassVar[int] = 2
+    fewest = 2
     """Fewest probes that a regression takes."""
     n_samples: int = 500
     """Probes of an example."""
@@ -76,7 +75,7 @@ class Surrogate(Perturbation):
     def __post_init__(self) -> None:
         if self.n_samples < self.fewest:
             raise ConfigError(f"n_samples = {self.n_samples}: at least {self.fewest} are needed.")
-        check_most("n_samples", self.n_samples)
+        check_number("n_samples", self.n_samples)
 
     def all_fit(self, n_units: int) -> bool:
         """Return True if there are no more keep-masks than probes."""
@@ -145,7 +144,7 @@ class KernelShap(Surrogate):
     sets than probes, all are probed and the values are exact.
     """
 
-    fewest: ClassVar[int] = 4
+    fewest = 4
     n_samples: int = 500
     """Probes of an example, the full and the empty text included.
 

@@ -10,15 +10,15 @@ absent   lovely
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import regex
 
-from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_number
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
-from ice_eval.records import Answer, Encoded, PerUnit, Span, Unit
+from ice_eval.records import Answer, Encoded, PerUnit, Span
 from ice_eval.subjects import Form, normalised, occurrences
 from ice_eval.words import word_spans
 
@@ -54,16 +54,14 @@ class SelfExplanation(Attribution):
     and the answer is kept with the reason.
     """
 
-    units: ClassVar[tuple[Unit, ...]] = ("token", "word")
+    units = ("token", "word")
     words: int = 5
     """Number of words requested."""
     max_tokens: int = 48
 
     def __post_init__(self) -> None:
         for name in ("words", "max_tokens"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"self-explanation: {name} = {getattr(self, name)}; at least 1 is needed.")
-            check_most(f"self-explanation: {name}", getattr(self, name))
+            check_number(f"self-explanation: {name}", getattr(self, name))
 
     def check(self, lens: Lens, item: Encoded) -> None:
         if item.whole:

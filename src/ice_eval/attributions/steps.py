@@ -2,19 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import regex
 from scipy.special import expit
 
-from ice_eval.attributions._base import Attribution, Lens, attribution, check_most
-from ice_eval.errors import ConfigError
+from ice_eval.attributions._base import Attribution, Lens, attribution, check_number
 from ice_eval.models import Generated
-from ice_eval.records import Answer, Encoded, PerUnit, Unit
+from ice_eval.records import Answer, Encoded, PerUnit
 from ice_eval.servers import NO_REPLY
-
-_STEPS: tuple[Unit, ...] = ("step",)
 
 
 @attribution("leave-one-out", needs={"values"})
@@ -27,14 +23,12 @@ class StepLeaveOneOut(Attribution):
     and win by that very noise.
     """
 
-    units: ClassVar[tuple[Unit, ...]] = _STEPS
+    units = ("step",)
     samples: int = 1
     """Replies for each step; several say more than all or nothing, where the temperature is not 0."""
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise ConfigError(f"leave-one-out: samples = {self.samples}; at least 1 is needed.")
-        check_most("leave-one-out: samples", self.samples)
+        check_number("leave-one-out: samples", self.samples)
 
     def n_probes(self, n_units: int) -> int:
         return n_units * self.samples
@@ -71,14 +65,13 @@ _HIGHEST = 10.0
 
 
 @attribution("self-report", needs={"generate"})
-@dataclass(frozen=True, kw_only=True)
 class SelfReport(Attribution):
     """Steps by the importance from 0 to 10 that the model itself gives them when asked.
 
     A reply that leaves a step out, or rates it outside of the scale, gives no numbers: the problem is skipped.
     """
 
-    units: ClassVar[tuple[Unit, ...]] = _STEPS
+    units = ("step",)
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
         asked, found = [rating_request(item) for item in batch], dict[str, PerUnit]()

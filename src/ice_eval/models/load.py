@@ -1,7 +1,7 @@
 """Load a model by its name, folder, file or hub id, or from a function or a server."""
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ id (`org/name`, `org/name@revision`) or `python:module:function`. Objects: a `Mo
 (`Served`), a pair of a transformers model and its tokenizer, or a function from texts to label probabilities."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HubModel:
     """A language model of the hub, with facts for listing it."""
 
@@ -29,7 +29,7 @@ class HubModel:
     """In billions."""
     tuning: Literal["base", "instruct", "chat", "reasoning"]
     """Its last stage of training; all but base models have a chat template (`--chat`)."""
-    kind: Literal["causal", "classifier"] = "causal"
+    _: KW_ONLY
     revision: str | None = None
     """Full commit id that is read unless the user names another revision; None: the hub's current one."""
     gated: bool = False
@@ -51,76 +51,37 @@ class HubModel:
 
 
 SUITE = (
+    HubModel("openai-community/gpt2-xl", 1.56, "base", revision="15ea56dee5df4983c59b2538573817e1667135e2"),
     HubModel(
-        hub_id="openai-community/gpt2-xl",
-        parameters=1.56,
-        tuning="base",
-        revision="15ea56dee5df4983c59b2538573817e1667135e2",
-    ),
-    HubModel(
-        hub_id="LiquidAI/LFM2-2.6B",
-        parameters=2.57,
-        tuning="chat",
+        "LiquidAI/LFM2-2.6B", 2.57, "chat",
         note="The paper calls it a base model; it has a chat template. No revision could be verified; the hub's "
         "current one is read.",
     ),
     HubModel(
-        hub_id="meta-llama/Llama-3.2-3B-Instruct",
-        parameters=3.21,
-        tuning="instruct",
-        revision="0cb88a4f764b7a12671c53f0838cd831a0843b95",
-        gated=True,
+        "meta-llama/Llama-3.2-3B-Instruct", 3.21, "instruct",
+        revision="0cb88a4f764b7a12671c53f0838cd831a0843b95", gated=True,
     ),
     HubModel(
-        hub_id="meta-llama/Llama-3.1-8B",
-        parameters=8.03,
-        tuning="base",
-        revision="d04e592bb4f6aa9cfee91e2e20afa771667e1d4b",
-        gated=True,
+        "meta-llama/Llama-3.1-8B", 8.03, "base", revision="d04e592bb4f6aa9cfee91e2e20afa771667e1d4b", gated=True
+    ),
+    HubModel("Qwen/Qwen2.5-7B-Instruct", 7.62, "instruct", revision="a09a35458c702b33eeacc393d103063234e8bc28"),
+    HubModel(
+        "mistralai/Mistral-7B-Instruct-v0.3", 7.25, "instruct",
+        revision="c170c708c41dac9275d15a8fff4eca08d52bab71", gated=True, note="The paper does not say which version.",
     ),
     HubModel(
-        hub_id="Qwen/Qwen2.5-7B-Instruct",
-        parameters=7.62,
-        tuning="instruct",
-        revision="a09a35458c702b33eeacc393d103063234e8bc28",
-    ),
-    HubModel(
-        hub_id="mistralai/Mistral-7B-Instruct-v0.3",
-        parameters=7.25,
-        tuning="instruct",
-        revision="c170c708c41dac9275d15a8fff4eca08d52bab71",
-        gated=True,
-        note="The paper does not say which version.",
-    ),
-    HubModel(
-        hub_id="deepseek-ai/deepseek-llm-7b-chat",
-        parameters=6.91,
-        tuning="chat",
-        revision="afbda8b347ec881666061fa67447046fc5164ec8",
+        "deepseek-ai/deepseek-llm-7b-chat", 6.91, "chat", revision="afbda8b347ec881666061fa67447046fc5164ec8",
         note="Its weights are pickled, which are never read: give a folder with safetensors.",
     ),
-    HubModel(
-        hub_id="Qwen/Qwen3-0.6B",
-        parameters=0.6,
-        tuning="reasoning",
-        revision="c1899de289a04d12100db370d81485cdf75e47ca",
-        unit="step",
+    *(
+        HubModel(hub_id, size, "reasoning", revision=revision, unit="step")
+        for hub_id, size, revision in (
+            ("Qwen/Qwen3-0.6B", 0.6, "c1899de289a04d12100db370d81485cdf75e47ca"),
+            ("Qwen/Qwen3-8B", 8.19, "b968826d9c46dd6066d109eabc6255188de91218"),
+            ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", 7.62, "916b56a44061fd5cd7d6a8fb632557ed4f724f60"),
+        )
     ),
-    HubModel(
-        hub_id="Qwen/Qwen3-8B",
-        parameters=8.19,
-        tuning="reasoning",
-        revision="b968826d9c46dd6066d109eabc6255188de91218",
-        unit="step",
-    ),
-    HubModel(
-        hub_id="deepseek-ai/DeepSeek-R1-Distill-Qwen-7B",
-        parameters=7.62,
-        tuning="reasoning",
-        revision="916b56a44061fd5cd7d6a8fb632557ed4f724f60",
-        unit="step",
-    ),
-)
+)  # fmt: skip
 """The seven models of the paper's tables, then those of its appendix on reasoning; any other hub id also works."""
 
 

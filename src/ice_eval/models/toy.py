@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import CapabilityError, ConfigError
 from ice_eval.models import base
+from ice_eval.models.base import Labels, Needs, Observations, Priors
 from ice_eval.records import PROTECTED, SCORED, Encoded, Ids, Inputs, LogScores, PerToken, SpecialIds
 from ice_eval.tasks import Task
 
@@ -47,11 +48,9 @@ class ToyCodec(Codec):
         self._words = {_UNK: "<unk>", _PAD: "<pad>", _MASK: "<mask>"} | {index: word for word, index in _KNOWN.items()}
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        matches = list(_WORD.finditer(text))
-        ids = np.array([self._id(match.group()) for match in matches], dtype=np.int64)
+        found = [(self._id(match.group()), *match.span()) for match in _WORD.finditer(text)]
+        ids, start, end = np.array(found, dtype=np.int64).reshape(-1, 3).T.copy()
         none = np.zeros(len(ids), dtype=np.int64)
-        start = np.array([match.start() for match in matches], dtype=np.int64)
-        end = np.array([match.end() for match in matches], dtype=np.int64)
         return Tokens(ids=ids, segments=none, sequence=none, start=start, end=end)
 
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
@@ -68,24 +67,30 @@ class ToyCodec(Codec):
         return self._ids[word]
 
 
-class Toy(base.Model):
-    """The bag of words as a `Model`."""
-
-    offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
+class _ToyModel(base.Model):
     part_size = 128
 
     def __init__(self) -> None:
-        self.name = "toy"
         self.codec = ToyCodec()
+
+    def default_budget(self) -> int:
+        return 65_536
+
+
+class Toy(_ToyModel):
+    """The bag of words as a `Model`."""
+
+    name = "toy"
+    offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 
     @property
     def fingerprint(self) -> str:
         return f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
 
-    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> base.Labels:
-        return base.Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
+    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> Labels:
+        return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
 
-    def log_scores(self, batch: Inputs, labels: base.Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         row = np.repeat(np.arange(len(batch)), batch.lengths)
         log_odds = BIAS + np.bincount(row, weights=_weights(batch.ids), minlength=len(batch))
         # The first label answers for the negative side, the second for the positive one, further ones stay at -10.
@@ -93,25 +98,16 @@ class Toy(base.Model):
         scores[:, 0], scores[:, 1] = 0.0, log_odds
         return base.normalised(scores)
 
-    def default_budget(self) -> int:
-        return 65_536
-
     def observe(
-        self,
-        batch: Sequence[Encoded],
-        targets: Sequence[int],
-        labels: base.Labels,
-        needs: base.Needs,
-        *,
-        priors: base.Priors = None,
-    ) -> base.Observations:
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
+    ) -> Observations:
         weights = [_weights(item.ids) for item in batch]
         pairs = zip(weights, map(_sign, targets), strict=True)
         gradients = [base.Gradients(np.ones((len(each), 1)), sign * each[:, None]) for each, sign in pairs]
-        return base.Observations([np.abs(each) for each in weights], gradients)
+        return Observations([np.abs(each) for each in weights], gradients)
 
     def attention_maps(
-        self, item: Encoded, target: int, labels: base.Labels, *, gradients: bool, prior: base.Prior | None = None
+        self, item: Encoded, target: int, labels: Labels, *, gradients: bool, prior: base.Prior | None = None
     ) -> base.AttentionMaps:
         """Return one layer of one head, in which every token attends as the last one does."""
         weights = _weights(item.ids).astype(np.float32)
@@ -120,7 +116,7 @@ class Toy(base.Model):
         return base.AttentionMaps(np.broadcast_to(np.abs(weights), shape), by_weight, len(weights) - 1)
 
     def embedded(
-        self, item: Encoded, target: int, labels: base.Labels, *, prior: base.Prior | None = None
+        self, item: Encoded, target: int, labels: Labels, *, prior: base.Prior | None = None
     ) -> base.EmbeddedText:
         return EmbeddedBag(item, _sign(target))
 
@@ -161,28 +157,27 @@ KNOWN, READ, UNREAD = 0.9, 0.8, 0.01
 """Its probability of a word of `MEMORY`, of a word that it has read before, and of any other word."""
 
 
-class ToyReader(base.Model):
+class ToyReader(_ToyModel):
     """A model that copies: its score of a text is the mean log-probability of words that it has read or knows."""
 
+    name = "toy-reader"
     offers = frozenset({"attentions", "generate", "gradients"})
-    part_size = 128
 
     def __init__(self) -> None:
-        self.name = "toy-reader"
-        self.codec = ToyCodec()
+        super().__init__()
         self._memory = self.codec.tokenize(" ".join(sorted(MEMORY | set(map(str.capitalize, MEMORY))))).ids
 
     @property
     def fingerprint(self) -> str:
         return f"{zlib.crc32(repr((sorted(MEMORY), KNOWN, READ, UNREAD)).encode()):08x}"
 
-    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> base.Labels:
+    def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> Labels:
         raise CapabilityError("the toy reader scores texts, not labels; use the task citations, or the model toy.")
 
-    def text_labels(self, name: str) -> base.Labels:
-        return base.Labels((name,), ((),), "given")
+    def text_labels(self, name: str) -> Labels:
+        return Labels((name,), ((),), "given")
 
-    def log_scores(self, batch: Inputs, labels: base.Labels, *, prefix: int = 0) -> LogScores:
+    def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         rows = (slice(*bounds) for bounds in pairwise(batch.offsets.tolist()))
         return np.array([[self._score(batch.ids[row], batch.segments[row] == SCORED)] for row in rows])
 
@@ -193,20 +188,11 @@ class ToyReader(base.Model):
         known = np.isin(ids[places], self._memory)
         return float(np.log(np.where(known, KNOWN, np.where(read, READ, UNREAD))).mean())
 
-    def default_budget(self) -> int:
-        return 65_536
-
     def observe(
-        self,
-        batch: Sequence[Encoded],
-        targets: Sequence[int],
-        labels: base.Labels,
-        needs: base.Needs,
-        *,
-        priors: base.Priors = None,
-    ) -> base.Observations:
+        self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
+    ) -> Observations:
         copied = [np.isin(item.ids, item.ids[item.segments == SCORED]).astype(np.float64) for item in batch]
-        return base.Observations(copied, [base.Gradients(np.ones((len(each), 1)), each[:, None]) for each in copied])
+        return Observations(copied, [base.Gradients(np.ones((len(each), 1)), each[:, None]) for each in copied])
 
     def generate(
         self, prompts: Sequence[str], *, turns: base.Turns | None, max_tokens: int, stop: str | None

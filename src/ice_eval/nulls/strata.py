@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -62,7 +62,6 @@ class Strata(SetClass):
 
 
 @null("size")
-@dataclass(frozen=True, kw_only=True)
 class Size(Null):
     """All sets of as many units."""
 
@@ -71,7 +70,6 @@ class Size(Null):
 
 
 @null("position")
-@dataclass(frozen=True, kw_only=True)
 class Position(Null):
     """Sets with as many units in each quarter of the text: unit `i` of `n` lies in quarter `4 * i // n`."""
 
@@ -80,11 +78,10 @@ class Position(Null):
 
 
 @null("frequency")
-@dataclass(frozen=True, kw_only=True)
 class Frequency(Null):
     """Sets with as many units that occur 1 to 3 times in the data, 4 to 15 times, 16 to 63 times and so on."""
 
-    needs_counts: ClassVar[bool] = True
+    needs_counts = True
 
     def class_of(self, item: Encoded, rationale: Units, *, counts: Mapping[str, int]) -> Strata:
         if not counts:
@@ -102,7 +99,6 @@ Taken = tuple[int, ...]  # how many units of each of these are in a set
 
 
 @null("sub-word")
-@dataclass(frozen=True, kw_only=True)
 class SubWord(Null):
     """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
 

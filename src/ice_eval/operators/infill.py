@@ -22,7 +22,6 @@ _Z_LIMIT = 1.96
 
 
 @operator("infill")
-@dataclass(frozen=True, kw_only=True)
 class Infill(Operator):
     """Retrieval infill: units that are not kept are overwritten by their fills.
 
@@ -30,7 +29,7 @@ class Infill(Operator):
     """
 
     units: ClassVar[tuple[Unit, ...]] = ("token", "word", "sentence", "passage")
-    needs_fills: ClassVar[bool] = True
+    needs_fills = True
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         replaced = item.ids.copy()

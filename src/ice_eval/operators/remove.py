@@ -1,7 +1,6 @@
 """Remove every unit that is not kept, or overwrite it with a special token: mask, padding or unknown."""
 
-from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal, get_args
 
 from ice_eval.errors import CapabilityError
 from ice_eval.operators._base import Operator, operator
@@ -9,29 +8,26 @@ from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds, Unit
 
 
 @operator("delete")
-@dataclass(frozen=True, kw_only=True)
 class Delete(Operator):
     """Units that are not kept are removed; what stays keeps its order."""
 
-    units: ClassVar[tuple[Unit, ...]] = get_args(Unit)
+    units = get_args(Unit)
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         return item.without(item.tokens_kept(keep) & item.headings_kept(keep))
 
 
 @operator("blank")
-@dataclass(frozen=True, kw_only=True)
 class Blank(Operator):
     """Passages that are not kept lose their text and keep their number, so that numbering gives nothing away."""
 
-    units: ClassVar[tuple[Unit, ...]] = ("sentence", "passage")
+    units = ("sentence", "passage")
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
         return item.without(item.tokens_kept(keep))
 
 
 @operator("mask")
-@dataclass(frozen=True, kw_only=True)
 class Mask(Operator):
     """Units that are not kept become mask tokens: for models that were trained with one."""
 
@@ -47,38 +43,38 @@ class Mask(Operator):
         return item.overwritten(item.tokens_kept(keep), item.special.mask)
 
 
-@operator("mask-pad")
-@dataclass(frozen=True, kw_only=True)
-class MaskPad(Operator):
-    """Units that are not kept become padding tokens with attention on; end-of-text tokens where there is none."""
+class _SpecialToken(Operator):
+    """Units that are not kept become tokens of one kind; end-of-text tokens, and a flag, where a model has none."""
+
+    kind: ClassVar[Literal["pad", "unk"]]
 
     def prepare(self, special: SpecialIds) -> list[str]:
-        return _or_end_of_text("mask-pad", special.pad, special)[1]
+        if self._token(special) is None:
+            raise CapabilityError(
+                f"the operator 'mask-{self.kind}' needs a token to write, and this model has no such token, or reads "
+                "plain text."
+            )
+        return [] if getattr(special, self.kind) is not None else [f"mask-{self.kind}_writes_end_of_text"]
 
     def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
-        token, _ = _or_end_of_text("mask-pad", item.special.pad, item.special)
+        token = self._token(item.special)
+        assert token is not None, "checked by prepare"
         return item.overwritten(item.tokens_kept(keep), token)
+
+    def _token(self, special: SpecialIds) -> int | None:
+        own: int | None = getattr(special, self.kind)
+        return special.end if own is None else own
+
+
+@operator("mask-pad")
+class MaskPad(_SpecialToken):
+    """Units that are not kept become padding tokens with attention on; end-of-text tokens where there is none."""
+
+    kind = "pad"
 
 
 @operator("mask-unk")
-@dataclass(frozen=True, kw_only=True)
-class MaskUnk(Operator):
+class MaskUnk(_SpecialToken):
     """Units that are not kept become unknown tokens; end-of-text tokens where a model has no unknown one."""
 
-    def prepare(self, special: SpecialIds) -> list[str]:
-        return _or_end_of_text("mask-unk", special.unk, special)[1]
-
-    def build(self, item: Encoded, keep: KeepMasks, *, fills: Fills) -> Inputs:
-        token, _ = _or_end_of_text("mask-unk", item.special.unk, item.special)
-        return item.overwritten(item.tokens_kept(keep), token)
-
-
-def _or_end_of_text(name: str, token: int | None, special: SpecialIds) -> tuple[int, list[str]]:
-    """Return a special token, or the end-of-text token in its place with a flag."""
-    if token is not None:
-        return token, []
-    if special.end is None:
-        raise CapabilityError(
-            f"the operator '{name}' needs a token to write, and this model has no such token, or reads plain text."
-        )
-    return special.end, [f"{name}_writes_end_of_text"]
+    kind = "unk"

@@ -4,49 +4,44 @@ import itertools
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from ice_eval.operators._base import Operator, operator
 from ice_eval.operators.infill import Infill
 from ice_eval.rationales import Units, in_random_order
-from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, Unit
+from ice_eval.records import Encoded, Fills, Inputs, KeepMasks
 
 
 @operator("replace")
-@dataclass(frozen=True, kw_only=True)
 class Replace(Infill):
     """Steps that are not kept are replaced by steps of other problems, so that chains keep their length."""
 
-    units: ClassVar[tuple[Unit, ...]] = ("step",)
+    units = ("step",)
 
 
 @operator("filler")
-@dataclass(frozen=True, kw_only=True)
 class Filler(Replace):
     """Steps that are not kept become rows of dots, as many as they have words: length without content."""
 
 
 @operator("mistake")
-@dataclass(frozen=True, kw_only=True)
 class Mistake(Replace):
     """Steps that are not kept get a planted error: another last number, or a denial where they hold no number."""
 
 
 @operator("paraphrase")
-@dataclass(frozen=True, kw_only=True)
 class Paraphrase(Replace):
     """Steps that are not kept are said in other words, which the model itself writes: an answer should not change."""
 
-    keeps_meaning: ClassVar[bool] = True
+    keeps_meaning = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arrangement(Operator):
     """Shows steps in another order; nothing is compared with a rationale."""
 
-    units: ClassVar[tuple[Unit, ...]] = ("step",)
+    units = ("step",)
 
     @abstractmethod
     def orders(self, n_steps: int, count: int, rng: np.random.Generator) -> list[Units]:
@@ -57,7 +52,6 @@ class Arrangement(Operator):
 
 
 @operator("shuffle")
-@dataclass(frozen=True, kw_only=True)
 class Shuffle(Arrangement):
     """All steps in other orders, to see whether the answer depends on their sequence."""
 
@@ -73,7 +67,6 @@ class Shuffle(Arrangement):
 
 
 @operator("truncate")
-@dataclass(frozen=True, kw_only=True)
 class Truncate(Arrangement):
     """The chain cut off after each step, to see from which one on the answer stands (Lanham et al., 2023)."""
 
