@@ -217,29 +217,23 @@ class HFModel(Model):
         position, found = self._scoring_position(padded), Observations()
         n_tokens, embedded = padded.ids.numel(), self._embedded(padded).requires_grad_(differentiates)
         forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
-
-        def attend(**options: bool) -> AttentionRecorder:
-            with no_grad(self.model), eager_attention(self.model):
-                with AttentionRecorder(self.model, position, causal=self._is_causal) as recorder:
-                    self.model.base_model(input_ids=padded.ids, **self._arguments(padded), **options)
-            return recorder
-
-        if together:
-            with self._recorded(forward, n_tokens, position.repeat_interleave(copies, dim=0)) as (seen, scores):
-                (gradient,) = gradients_of(odds.of(scores), [embedded])
-            attentions = to_host(seen.mean()[::copies])
-            found.gradients = self._gradients_at(embedded, gradient, inputs)
-            found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
-            return found
+        attentions = None
         if attends:
-            seen = attend()
-            if not seen.names:  # some models return their weights only on request, and then keep those of all layers
-                seen = attend(output_attentions=True)
-            found.attentions = split_rows(to_host(seen.mean()), inputs)
+            if not together:
+                copies = 1
+            read = partial(self.model.base_model, input_ids=padded.ids, **self._arguments(padded))
+            position = position.repeat_interleave(copies, dim=0)
+            with self._recorded(forward if together else read, n_tokens, position, together) as (seen, scores):
+                if together:
+                    (gradient,) = gradients_of(odds.of(scores), [embedded])
+            attentions = to_host(seen.mean()[::copies])
         if differentiates:
-            with torch.enable_grad(), checkpointed(self.model, n_tokens):
-                (gradient,) = gradients_of(odds.of(forward()), [embedded])
+            if not together:
+                with torch.enable_grad(), checkpointed(self.model, n_tokens):
+                    (gradient,) = gradients_of(odds.of(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
+        if attentions is not None:
+            found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
         return found
 
     def _keeps_weights(self, padded: PaddedBatch, copies: int) -> bool:
@@ -251,11 +245,11 @@ class HFModel(Model):
 
     @contextlib.contextmanager
     def _recorded(
-        self, forward: Callable[[], torch.Tensor], n_tokens: int, position: torch.Tensor | None, gradients: bool = True
-    ) -> Iterator[tuple[AttentionRecorder, torch.Tensor]]:
+        self, forward: Callable[[], Any], n_tokens: int, position: torch.Tensor | None, gradients: bool
+    ) -> Iterator[tuple[AttentionRecorder, Any]]:
         """Record attention in one pass; gradients are taken inside, as layers may be computed again for them."""
 
-        def record() -> tuple[AttentionRecorder, torch.Tensor]:
+        def record() -> tuple[AttentionRecorder, Any]:
             names = self._attention_modules
             with AttentionRecorder(self.model, position, causal=self._is_causal, names=names) as attention:
                 return attention, forward()
