@@ -230,13 +230,15 @@ def in_halves(compute: Callable[[slice], T], rows: slice, retries: MemoryRetries
     return first + in_halves(compute, slice(half, rows.stop), retries)
 
 
-def token_batches(lengths: Sequence[int], budget: int) -> Iterator[slice]:
-    """Yield consecutive rows whose padded batch stays within a budget of tokens, one row at least."""
+def in_batches(
+    compute: Callable[[slice], T], lengths: Sequence[int], budget: int, retries: MemoryRetries
+) -> Iterator[T]:
+    """Yield the results for consecutive rows, padded to a budget of tokens or a single row, or for halves of them."""
     start = longest = 0
     for row, length in enumerate(lengths):
         longest = max(longest, length)
         if row > start and longest * (row + 1 - start) > budget:
-            yield slice(start, row)
+            yield from in_halves(compute, slice(start, row), retries)
             start, longest = row, length
     if start < len(lengths):
-        yield slice(start, len(lengths))
+        yield from in_halves(compute, slice(start, len(lengths)), retries)

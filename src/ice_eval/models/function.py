@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import os
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -37,10 +38,27 @@ class _PieceCodec(Codec):
         # Id -> text of the piece, and True if it was attached to the text before it.
         self._pieces: dict[int, tuple[str, bool]] = {}
 
+    @abstractmethod
+    def _cut(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield the bounds of each piece, and a space that is written before it."""
+
+    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
+        texts = [text] if pair is None else [text, pair]
+        found = [
+            (index, start, end, self._id(part, start, end, space))
+            for index, part in enumerate(texts)
+            for start, end, space in self._cut(part)
+        ]
+        sequence, starts, ends, ids = np.array(found, dtype=np.int64).reshape(-1, 4).T
+        return Tokens(ids, sequence, sequence, starts, ends)
+
+    def decode(self, rows: Sequence[Ids]) -> list[str]:
+        return [self._spelled(row) for row in rows]
+
     def chat_frame(self, turns: Sequence[tuple[str, str]]) -> tuple[str, str]:
         raise ConfigError(self.no_chat)
 
-    def _id(self, text: str, start: int, end: int, *, space: str = "") -> int:
+    def _id(self, text: str, start: int, end: int, space: str) -> int:
         """Return the id of a piece: the same in every process, so that a run can continue; 63 bits do not collide."""
         # In some scripts a word may begin where another ends; such a piece, attached to the text before it, has an id
         # of its own, and nothing is put between the two.
@@ -70,28 +88,18 @@ class TextCodec(_PieceCodec):
     reads_pairs = False
     no_chat = "how a chat is written for this model is known from its tokenizer; give --tokenizer, or leave out --chat."
 
-    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        spans = np.array(list(_spans(text)), dtype=np.int64).reshape(-1, 2)
-        ids = [self._id(text, start, end) for start, end in spans]
-        none = np.zeros(len(ids), dtype=np.int64)
-        return Tokens(np.array(ids, dtype=np.int64), none, none, start=spans[:, 0], end=spans[:, 1])
-
-    def decode(self, rows: Sequence[Ids]) -> list[str]:
-        return [self._spelled(row) for row in rows]
-
-
-def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield words with one space before them; other spaces by themselves."""
-    place = 0
-    for start, end in word_spans(text):
-        if start > place and text[start - 1] == " ":
-            start -= 1
-        if start > place:
-            yield place, start
-        yield start, end
-        place = end
-    if place < len(text):
-        yield place, len(text)
+    def _cut(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield words with one space before them; other spaces by themselves."""
+        place = 0
+        for start, end in word_spans(text):
+            if start > place and text[start - 1] == " ":
+                start -= 1
+            if start > place:
+                yield place, start, ""
+            yield start, end, ""
+            place = end
+        if place < len(text):
+            yield place, len(text), ""
 
 
 class WordCodec(_PieceCodec):
@@ -100,25 +108,15 @@ class WordCodec(_PieceCodec):
     reads_pairs: Literal["bare"] = "bare"
     no_chat = "a function has no chat template; leave out --chat."
 
-    def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
-        texts = [text] if pair is None else [text, pair]
-        found = [(index, *span) for index, part in enumerate(texts) for span in word_spans(part)]
-        ids = [
-            self._id(texts[index], start, end, space=_space_before(texts[index], start)) for index, start, end in found
-        ]
-        sequence, starts, ends = np.array(found, dtype=np.int64).reshape(-1, 3).T
-        return Tokens(np.array(ids, dtype=np.int64), sequence, sequence, starts, ends)
+    def _cut(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield words, with a space for any before them, but line breaks as they are: a prompt must read as written."""
+        for start, end in word_spans(text):
+            space = text[len(text[:start].rstrip()) : start]
+            # The first word counts as one after a space, or it would differ from the others when moved.
+            yield start, end, space if "\n" in space else " " if space or not start else ""
 
     def decode(self, rows: Sequence[Ids]) -> list[str]:
-        return [self._spelled(row).strip() for row in rows]
-
-
-def _space_before(text: str, start: int) -> str:
-    """Return one space for any before a word, but line breaks as they are: a prompt must be read as it is written."""
-    if start == 0:  # the first word counts as one after a space, or it would differ from the others when moved
-        return " "
-    space = text[len(text[:start].rstrip()) : start]
-    return space if "\n" in space else " " if space else ""
+        return [text.strip() for text in super().decode(rows)]
 
 
 class FunctionModel(Model):

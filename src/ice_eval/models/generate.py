@@ -1,7 +1,8 @@
 """Text that transformers models write: completions of prompts, turns of a chat, translations."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,13 +12,12 @@ from numpy.typing import NDArray
 from ice_eval.errors import ConfigError, ModelError
 from ice_eval.models.base import Generated, Turns
 from ice_eval.models.codec import HFCodec
-from ice_eval.models.devices import MemoryRetries, in_halves, input_device, token_batches, translated_memory_errors
+from ice_eval.models.devices import MemoryRetries, in_batches, input_device, translated_memory_errors
 from ice_eval.models.gradients import no_grad
 from ice_eval.records import Ids
 from ice_eval.seeding import rng_for
 from ice_eval.servers import Completion, Request, TokenUsage
 
-T = TypeVar("T")
 _TOKENS = 8192  # per batch of completions, answers included; their keys and values are all that is held
 _CPU_CHAT_TOKENS, _GPU_CHAT_TOKENS = 8192, 65_536  # per batch of chats, the longest answers included
 
@@ -44,10 +44,11 @@ class Generator:
         lengths = [len(row) + max_tokens for row in rows]
         fitting = [i for i, length in enumerate(lengths) if length <= self._codec.max_tokens]
 
-        def compute(indices: list[int]) -> list[Generated]:
-            return self._completed([rows[i] for i in indices], max_tokens, stop)
+        def compute(batch: slice) -> list[Generated]:
+            return self._completed([rows[i] for i in fitting[batch]], max_tokens, stop)
 
-        found = dict(_in_batches(compute, fitting, lengths, _TOKENS, retries))
+        parts = in_batches(compute, [lengths[i] for i in fitting], _TOKENS, retries)
+        found = dict(zip(fitting, chain.from_iterable(parts), strict=True))
         return [found.get(i, Generated(None, 0)) for i in range(len(rows))]
 
     def _completed(self, rows: Sequence[Ids], max_tokens: int, stop: str | None) -> list[Generated]:
@@ -74,11 +75,13 @@ class Generator:
         lengths = [len(row) + limit for row, limit in zip(rows, limits, strict=True)]
         longest_first = sorted((i for i in range(len(rows)) if limits[i] >= 1), key=lambda i: -lengths[i])
 
-        def compute(indices: list[int]) -> list[Completion]:
-            return self._replies([chats[i] for i in indices], [rows[i] for i in indices], [limits[i] for i in indices])
+        def compute(batch: slice) -> list[Completion]:
+            own = longest_first[batch]
+            return self._replies([chats[i] for i in own], [rows[i] for i in own], [limits[i] for i in own])
 
         budget = _GPU_CHAT_TOKENS if self._device.startswith("cuda") else _CPU_CHAT_TOKENS
-        yield from _in_batches(compute, longest_first, lengths, budget, MemoryRetries())
+        parts = in_batches(compute, [lengths[i] for i in longest_first], budget, MemoryRetries())
+        yield from zip(longest_first, chain.from_iterable(parts), strict=True)
 
     def _replies(self, chats: Sequence[Request], rows: Sequence[Ids], limits: Sequence[int]) -> list[Completion]:
         def ends(written: torch.Tensor) -> list[bool]:
@@ -128,19 +131,6 @@ class Generator:
                 logits_processor=transformers.LogitsProcessorList(choose),
             )
         return written[:, width:].cpu().numpy()  # type: ignore[no-any-return]
-
-
-def _in_batches(
-    compute: Callable[[list[int]], list[T]],
-    order: list[int],
-    lengths: Sequence[int],
-    budget: int,
-    retries: MemoryRetries,
-) -> Iterator[tuple[int, T]]:
-    """Yield index and result of each text, in batches of a few tokens, or in halves of them where memory runs out."""
-    for batch in token_batches([lengths[i] for i in order], budget):
-        for part in in_halves(lambda rows: list(zip(order[rows], compute(order[rows]), strict=True)), batch, retries):
-            yield from part
 
 
 def _cut_before(answer: Ids, ends: Sequence[int]) -> Ids:

@@ -203,10 +203,10 @@ class HFModel(Model):
             with torch.inference_mode(False):
                 return self._observe(batch[rows], odds[rows], labels, needs)
 
-        for rows in devices.token_batches([len(item.ids) for item in batch], self._attribution_tokens):
-            for part in devices.in_halves(compute, rows, self._retries):
-                found.attentions += part.attentions
-                found.gradients += part.gradients
+        lengths = [len(item.ids) for item in batch]
+        for part in devices.in_batches(compute, lengths, self._attribution_tokens, self._retries):
+            found.attentions += part.attentions
+            found.gradients += part.gradients
         return found
 
     def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Needs) -> Observations:

@@ -62,6 +62,7 @@ class Strata(SetClass):
 
 
 @null("size")
+@dataclass(frozen=True, kw_only=True)
 class Size(Null):
     """All sets of as many units."""
 
@@ -70,6 +71,7 @@ class Size(Null):
 
 
 @null("position")
+@dataclass(frozen=True, kw_only=True)
 class Position(Null):
     """Sets with as many units in each quarter of the text: unit `i` of `n` lies in quarter `4 * i // n`."""
 
@@ -78,6 +80,7 @@ class Position(Null):
 
 
 @null("frequency")
+@dataclass(frozen=True, kw_only=True)
 class Frequency(Null):
     """Sets with as many units that occur 1 to 3 times in the data, 4 to 15 times, 16 to 63 times and so on."""
 
@@ -99,6 +102,7 @@ Taken = tuple[int, ...]  # how many units of each of these are in a set
 
 
 @null("sub-word")
+@dataclass(frozen=True, kw_only=True)
 class SubWord(Null):
     """Sets of as many pieces from as many words of as many pieces; with word units, as many words of as many tokens.
 

@@ -22,6 +22,7 @@ _Z_LIMIT = 1.96
 
 
 @operator("infill")
+@dataclass(frozen=True, kw_only=True)
 class Infill(Operator):
     """Retrieval infill: units that are not kept are overwritten by their fills.
 
@@ -80,11 +81,8 @@ class PooledUnits:
 
     @classmethod
     def of(cls, item: Encoded, gold: int | None) -> "PooledUnits":
-        ids, end, units = item.content_ids().tolist(), 0, []
-        for length, text in zip(item.unit_lengths().tolist(), item.texts, strict=True):
-            units.append((tuple(ids[end : end + length]), text))
-            end += length
-        return cls(item.example_id, gold, tuple(units))
+        units = zip(item.unit_ids(), item.texts, strict=True)
+        return cls(item.example_id, gold, tuple((tuple(ids.tolist()), text) for ids, text in units))
 
 
 class DrawnFills(NamedTuple):
@@ -132,8 +130,7 @@ class FillPool:
             by_length: dict[int, list[PooledUnit]] = {}
             for unit in entry.units:
                 if unit not in blocked:
-                    ids, text = unit
-                    blocked[unit] = blacklist.blocks(text, ids)
+                    blocked[unit] = blacklist.blocks(unit[1], unit[0])
                 if not blocked[unit]:
                     by_length.setdefault(len(unit[0]), []).append(unit)
             for length, units in by_length.items():
@@ -265,12 +262,8 @@ class TokenCounts:
         known = [(entry.gold, [i for ids, _ in entry.units for i in ids]) for entry in pool if entry.gold is not None]
         tokens = np.array([i for _, ids in known for i in ids], dtype=np.int64)
         vocabulary, type_of = np.unique(tokens, return_inverse=True)
-        return cls(
-            golds=np.array([gold for gold, _ in known], dtype=np.int64),
-            example_of=np.repeat(np.arange(len(known)), [len(ids) for _, ids in known]),
-            type_of=type_of,
-            vocabulary=vocabulary,
-        )
+        example_of = np.repeat(np.arange(len(known)), [len(ids) for _, ids in known])
+        return cls(np.array([gold for gold, _ in known], dtype=np.int64), example_of, type_of, vocabulary)
 
     def indicative(
         self, golds: Ids | None = None, *, min_count: int = _MIN_COUNT, z_limit: float = _Z_LIMIT
@@ -279,8 +272,7 @@ class TokenCounts:
 
         The statistic is the smoothed log-odds of a token between a label and the rest over its standard error (Monroe
         et al., 2008, with a flat prior of one half). A token is indicative beyond `z_limit` if it occurs `min_count`
-        times.
-        `golds` replace the labels of the examples.
+        times. `golds` replace the labels of the examples.
         """
         labels, label_of = np.unique(self.golds if golds is None else golds, return_inverse=True)
         if len(labels) < 2:

@@ -1,5 +1,6 @@
 """Remove every unit that is not kept, or overwrite it with a special token: mask, padding or unknown."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from ice_eval.errors import CapabilityError
@@ -8,6 +9,7 @@ from ice_eval.records import Encoded, Fills, Inputs, KeepMasks, SpecialIds, Unit
 
 
 @operator("delete")
+@dataclass(frozen=True, kw_only=True)
 class Delete(Operator):
     """Units that are not kept are removed; what stays keeps its order."""
 
@@ -18,6 +20,7 @@ class Delete(Operator):
 
 
 @operator("blank")
+@dataclass(frozen=True, kw_only=True)
 class Blank(Operator):
     """Passages that are not kept lose their text and keep their number, so that numbering gives nothing away."""
 
@@ -28,6 +31,7 @@ class Blank(Operator):
 
 
 @operator("mask")
+@dataclass(frozen=True, kw_only=True)
 class Mask(Operator):
     """Units that are not kept become mask tokens: for models that were trained with one."""
 
@@ -43,6 +47,7 @@ class Mask(Operator):
         return item.overwritten(item.tokens_kept(keep), item.special.mask)
 
 
+@dataclass(frozen=True, kw_only=True)
 class _SpecialToken(Operator):
     """Units that are not kept become tokens of one kind; end-of-text tokens, and a flag, where a model has none."""
 
@@ -67,6 +72,7 @@ class _SpecialToken(Operator):
 
 
 @operator("mask-pad")
+@dataclass(frozen=True, kw_only=True)
 class MaskPad(_SpecialToken):
     """Units that are not kept become padding tokens with attention on; end-of-text tokens where there is none."""
 
@@ -74,6 +80,7 @@ class MaskPad(_SpecialToken):
 
 
 @operator("mask-unk")
+@dataclass(frozen=True, kw_only=True)
 class MaskUnk(_SpecialToken):
     """Units that are not kept become unknown tokens; end-of-text tokens where a model has no unknown one."""
 

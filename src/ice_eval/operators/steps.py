@@ -14,6 +14,7 @@ from ice_eval.records import Encoded, Fills, Inputs, KeepMasks
 
 
 @operator("replace")
+@dataclass(frozen=True, kw_only=True)
 class Replace(Infill):
     """Steps that are not kept are replaced by steps of other problems, so that chains keep their length."""
 
@@ -21,16 +22,19 @@ class Replace(Infill):
 
 
 @operator("filler")
+@dataclass(frozen=True, kw_only=True)
 class Filler(Replace):
     """Steps that are not kept become rows of dots, as many as they have words: length without content."""
 
 
 @operator("mistake")
+@dataclass(frozen=True, kw_only=True)
 class Mistake(Replace):
     """Steps that are not kept get a planted error: another last number, or a denial where they hold no number."""
 
 
 @operator("paraphrase")
+@dataclass(frozen=True, kw_only=True)
 class Paraphrase(Replace):
     """Steps that are not kept are said in other words, which the model itself writes: an answer should not change."""
 
@@ -52,6 +56,7 @@ class Arrangement(Operator):
 
 
 @operator("shuffle")
+@dataclass(frozen=True, kw_only=True)
 class Shuffle(Arrangement):
     """All steps in other orders, to see whether the answer depends on their sequence."""
 
@@ -67,6 +72,7 @@ class Shuffle(Arrangement):
 
 
 @operator("truncate")
+@dataclass(frozen=True, kw_only=True)
 class Truncate(Arrangement):
     """The chain cut off after each step, to see from which one on the answer stands (Lanham et al., 2023)."""
 
