@@ -34,7 +34,7 @@ def called(code, offset):
     if code.co_filename.startswith(root):
         if code.co_name != "<module>":
             files.add(code.co_filename)
-        if code.co_name == "submit" and "models" in code.co_filename:
+        if code.co_name == "submit" and code.co_filename.startswith(root + "/models"):
             frame, names = sys._getframe(1), []
             while frame:
                 if frame.f_code.co_filename.startswith(root):
