@@ -254,7 +254,7 @@ def _check_out(out: Path, description: str) -> None:
     """Raise ConfigError before the training if the folder holds something else."""
     folder = RunFolder(out)
     if folder.is_foreign:
-        raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
+        raise ConfigError(f"{out} exists and is no run folder; choose an --out that is empty or new.")
     if not folder.is_new:
         stored = RunFolder.existing(out).manifest().identity.get("adaptation")
         if stored != description:

@@ -219,7 +219,7 @@ class ChainFields:
 
     repeats: int = _of_chains(3, help="Answers to the full chain, for the noise floor.")
     temperature: float | None = _of_chains(
-        0.0, kind="text", metavar="NUMBER", help="Of all requests, or server: the server's own."
+        0.0, kind="text", metavar="NUMBER", help="Sampling temperature, or server for the server's own."
     )
     max_tokens: int = _of_chains(
         1024, subjects=("chain", "context"), role="adds",
@@ -356,7 +356,7 @@ EXECUTION = (
     ),
     _of_work(
         name="address", metavar="ADDRESS",
-        help="Of a running Ray cluster, or auto; by default $RAY_ADDRESS, else one is started here.",
+        help="Address of a running Ray cluster, or auto; by default $RAY_ADDRESS, or else a new local cluster.",
     ),
     _of_work(
         name="gpus_per_worker", kind="number",
@@ -376,7 +376,7 @@ SERVING = (
     _served(
         name="api_key_env", metavar="NAME", help="Environment variable with the key; by default OPENAI_API_KEY."
     ),
-    _served(name="concurrency", kind="count", help="Most requests at a time; by default 16."),
+    _served(name="concurrency", kind="count", help="Maximum number of concurrent requests; by default 16."),
     _served(name="timeout", kind="number", help="Seconds per attempt; by default 300."),
     _served(
         name="limit_field", metavar="NAME",
@@ -388,10 +388,10 @@ SERVING = (
     ),
     _served(
         name="max_requests", kind="count",
-        help="Most charged requests; the run stops there, and the same command continues.",
+        help="Maximum number of charged requests; the run stops there, and the same command continues it.",
     ),
     _served(
-        name="max_cost", kind="number", help="Most that requests may cost, in the currency of the prices."
+        name="max_cost", kind="number", help="Maximum cost of all requests, in the currency of the prices."
     ),
     _served(name="price_in", kind="number", help="Price of a million input tokens."),
     _served(name="price_out", kind="number", help="Price of a million output tokens."),

@@ -108,8 +108,7 @@ def test_progress_is_reported_and_adds_up(evaluate):
     assert first.said == [
         "loading toy …",
         "500 examples were asked for, and the data hold 4: all of them are used.",
-        "4 examples distinguish win rates of about 100 % or more from chance; weaker explanations will read as not "
-        "distinguishable from random.",
+        "4 examples are too few to distinguish any win rate from chance; 20 are a start.",
         "with 6 random sets no single example can be significant; 9 are the least.",
     ]
 

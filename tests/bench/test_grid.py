@@ -157,7 +157,7 @@ def test_every_preset_can_be_planned(name, tmp_path):
 
 def test_presets_of_served_models_need_an_address_or_other_models():
     for name, n_runs in (("steps-frontier", 3 * 2), ("steps-eraser", 6 * 6)):
-        with pytest.raises(ConfigError, match="is behind a server; say where"):
+        with pytest.raises(ConfigError, match="is behind a server; add its address"):
             preset(name)
         assert len(preset(name, base_url="http://127.0.0.1:1/v1").runs()) == n_runs
     assert preset("steps-open").settings["n"] == 50

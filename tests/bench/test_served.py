@@ -56,7 +56,10 @@ def test_another_address_continues_and_another_tokenizer_is_another_run(grid):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"models": ["openai:m"]}, r"'openai:m' is behind a server; say where: \{model: openai:m, base_url: http"),
+        (
+            {"models": ["openai:m"]},
+            r"'openai:m' is behind a server; add its address: \{model: openai:m, base_url: http",
+        ),
         ({"models": [{"model": "toy", "base_url": NOWHERE}]}, "'base_url' is about a model behind a server, and 'toy'"),
         ({"models": [served(device="cpu")]}, "'device' is about a model that is loaded here, and 'openai:bag' is"),
         ({"models": [served("nowhere")]}, "models: --base-url is no address"),

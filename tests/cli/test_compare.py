@@ -40,7 +40,7 @@ def test_two_runs_are_compared_in_tables(ice, runs):
 def test_a_comparison_begins_with_its_answer_and_fits_on_a_screen(ice, runs):
     done = ice("compare", runs / "a", runs / "b")
     answer, settings, *table = done.out.splitlines()
-    assert answer.startswith("Whether A or B is better, the examples do not settle: the clearest difference is ")
+    assert answer.startswith("The examples do not show whether A or B is better: the clearest difference is ")
     assert settings == f"A is {runs / 'a'}, B is {runs / 'b'}: seed 0 → 1."
     assert any(line.startswith("gradient ") for line in table) and not any("random" in line for line in table)
     assert f"B is {runs / 'a'}: the same settings." in ice("compare", runs / "a", runs / "a").out
@@ -65,7 +65,7 @@ def test_several_runs_are_compared_with_the_first(ice, runs):
 def test_the_page_is_written_in_place_of_the_tables(ice, runs, tmp_path):
     done = ice("compare", runs / "a", runs / "b", "--html", tmp_path / "new" / "page.html")
     assert (done.code, done.out) == (0, f"{tmp_path / 'new' / 'page.html'}\n")
-    assert "the examples do not settle" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
+    assert "The examples do not show" in (tmp_path / "new" / "page.html").read_text(encoding="utf-8")
     assert_refused(ice("compare", runs / "a", "--paper", "--html", tmp_path / "x.html"), "--html is about two runs")
     assert_refused(ice("compare", runs / "a", runs / "b", "--html", tmp_path / "x.html", "--format", "md"), "exclude")
 
@@ -95,7 +95,7 @@ def test_other_formats(ice, runs):
 
 def test_bad_input_exits_2(ice, runs, tmp_path):
     assert_refused(ice("compare", runs / "a"), "two or more are expected: ice compare DIR DIR")
-    assert_refused(ice("compare", runs / "a", tmp_path), "holds no run")
+    assert_refused(ice("compare", runs / "a", tmp_path), "is no run folder")
     assert_refused(
         ice("compare", runs / "a", runs / "b", "--format", "html"),
         "no format 'html'; use md, latex, csv, parquet, json",

@@ -72,7 +72,7 @@ def test_bad_input_is_one_message(ice, folder, arguments, message):
 def test_a_folder_without_a_run_is_refused(ice, tmp_path):
     done = ice("measures", tmp_path)
     assert done.code == 2
-    assert "holds no run" in done.err
+    assert "is no run folder" in done.err
 
 
 def run_of(model, task):

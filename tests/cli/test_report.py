@@ -154,7 +154,9 @@ def test_a_gate_may_be_about_some_attributions_alone(ice, finished):
     assert done.code == 1 and all(line.startswith("ice: random under") for line in done.err.splitlines())
     done = ice(*gate, "--fail-for", "gradent")
     assert_refused(done, "no attribution 'gradent' here; did you mean 'gradient'?")
-    assert_refused(ice("report", finished, "--fail-for", "gradient"), "--fail-for says whom --fail-if is about")
+    assert_refused(
+        ice("report", finished, "--fail-for", "gradient"), "--fail-for limits --fail-if to some attributions"
+    )
 
 
 def test_simultaneous_verdicts_are_printed_and_gated(ice, finished):

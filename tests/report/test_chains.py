@@ -135,7 +135,7 @@ def test_an_undetermined_verdict_says_what_is_open_and_what_is_not(folder, open_
 def test_operators_that_differ_are_not_put_into_one_word(folder):
     summary = judged(folder, lambda line: line.verdict and ("genuine" if line.operator == "replace" else "decorative"))
     found = chain_verdict(summary)
-    assert found.title == "What may be said depends on how steps are taken away."
+    assert found.title == "The verdict depends on how steps are removed."
     assert [each.verdict for each in found.operators] == ["decorative", "genuine"]
     ends = {"delete": "scaffolding", "replace": "genuine"}
     by_heart = reasoning_of("parametric")

@@ -46,7 +46,7 @@ def test_the_better_run_is_named_with_operator_interval_and_adjusted_p():
 def test_what_is_not_settled_is_said():
     found = said(line(difference=0.01, ci=(-0.05, 0.07), p=0.5), line("gradient", ci=None, p=0.9))
     assert found == (
-        "Whether A or B is better, the examples do not settle: the clearest difference is that of attention under "
+        "The examples do not show whether A or B is better: the clearest difference is that of attention under "
         "delete (B − A = +1.0 pp [-5.0, +7.0], adjusted p = 0.50)."
     )
 
@@ -59,7 +59,7 @@ def test_runs_that_are_each_better_for_something_have_no_winner():
 
 def test_the_control_and_averages_over_operators_name_no_winner():
     unsure = line(difference=0.01, ci=(-0.05, 0.07), p=0.5)
-    assert "do not settle" in said(unsure, line("random"), line(operator="all"))
+    assert "do not show" in said(unsure, line("random"), line(operator="all"))
     assert said(line(operator="all")).startswith("B is better for attention under all")
     assert said(line("random")) == "A and B share no explanation whose difference can be tested."
 

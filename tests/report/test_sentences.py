@@ -42,10 +42,10 @@ def test_simultaneous_verdicts_come_with_their_intervals(summary):
 @pytest.mark.parametrize(
     ("word", "text"),
     [
-        ("robust", "All operators put it at 55 % or above."),
-        ("weak under all operators", "All operators put it below 55 %."),
+        ("robust", "It is at 55 % or above under every operator."),
+        ("weak under all operators", "It is below 55 % under every operator."),
         ("operator-dependent", "The operators contradict each other: the answer depends on how units are removed."),
-        ("inconclusive", "Whether the operators agree is not certain."),
+        ("inconclusive", "It is not certain whether the operators agree."),
         (None, ""),
     ],
 )
@@ -148,8 +148,8 @@ def test_notes_tell_of_skipped_examples_and_of_tests_that_cannot_reject(summary)
     reason = "no p-value can be small enough"
     found = notes(summary({"n_skipped": 3, "significant_reason": reason}, {"n_skipped": 1}))
     assert "3 examples were skipped; examples.parquet says why." in found
-    few = "There are too few random sets (m) to call single examples significant unless 19.6 % of them are"
-    assert f"{few}; mean win rates need no more." in found
+    few = "There are too few random sets (m) to call single examples significant unless at least 19.6 % of them are"
+    assert f"{few}. Mean win rates are not affected." in found
 
 
 def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):

@@ -201,7 +201,7 @@ def evaluate(
         replicas = replicas if scoring is loaded else Replicas.here(scoring)
         if isinstance(asked.subject, ContextSubject) and asked.subject.unwritten:
             if out is not None and RunFolder(Path(out)).is_foreign:
-                raise ConfigError(f"{out} is there and holds no run; choose an --out that is empty or new.")
+                raise ConfigError(f"{out} exists and is no run folder; choose an --out that is empty or new.")
             written = asked.subject.written_by(
                 replicas.reader.model,
                 max_tokens,

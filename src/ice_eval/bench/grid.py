@@ -495,7 +495,7 @@ def _served(given: Mapping[str, Any], where: str) -> Served:
     name: str = given["model"]
     if "base_url" not in given:
         raise ConfigError(
-            f"{where}: '{name}' is behind a server; say where: {{model: {name}, base_url: http://localhost:8000/v1}}."
+            f"{where}: '{name}' is behind a server; add its address: {{model: {name}, base_url: http://localhost:8000/v1}}."
         )
     for key in (key for key in OF_LOADING if key in given):
         raise ConfigError(f"{where}: '{key}' is about a model that is loaded here, and '{name}' is behind a server.")

@@ -167,7 +167,7 @@ def _model(name: str, served: dict[str, Any]) -> "str | Served":
     from ice_eval.models import SERVED, Served
 
     if "base_url" not in served:
-        raise ConfigError(f"--model {name} is behind a server; say where: --base-url http://localhost:8000/v1.")
+        raise ConfigError(f"--model {name} is behind a server; add its address: --base-url http://localhost:8000/v1.")
     reached = {"timeout_s" if given == "timeout" else given: value for given, value in served.items()}
     return Served(name.removeprefix(SERVED), **reached)
 

@@ -42,8 +42,8 @@ class Entry(NamedTuple):
     """For `--json`, in place of the line alone."""
 
 
-def listing(what: Annotated[str | None, Argument(help=_KINDS)] = None, as_json: Json = False) -> None:
-    """List what is known by name, with a line on each; without WHAT, names alone."""
+def listing(what: Annotated[str | None, Argument(metavar="[KIND]", help=_KINDS)] = None, as_json: Json = False) -> None:
+    """List what is known by name, with a line on each; without KIND, names alone."""
     known = _lists()
     if what is None:
         every = {kind: [entry.name for entry in entries()] for kind, entries in known.items()}

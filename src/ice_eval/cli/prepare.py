@@ -217,7 +217,7 @@ def translate(
     batch: Annotated[int, Option(min=1, help="Rows at a time.")] = 16,
     as_json: Json = False,
 ) -> None:
-    """Translate a data file; ids and labels stay.
+    """Translate a data file; ids and labels are kept.
 
     The same command again continues. `ice compare ORIGINAL TRANSLATED --by-id` compares the two runs.
     """

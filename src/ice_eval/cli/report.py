@@ -113,7 +113,7 @@ def report(
         require("typst", install="ice-eval[pdf]", purpose="to write an audit document")
     unwanted = words_of(fail_if or ())
     if fail_for is not None and not unwanted:
-        raise ConfigError("--fail-for says whom --fail-if is about; give both.")
+        raise ConfigError("--fail-for limits --fail-if to some attributions; give --fail-if WORD too.")
     found = run_folders(folders)
     summaries = [folder.summary() for folder in found]
     shown = list(map(with_simultaneous, summaries)) if simultaneous else summaries

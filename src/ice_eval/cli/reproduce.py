@@ -23,7 +23,11 @@ _OF_SERVERS = tuple(each for each in SERVING if each.name not in {"base_url", "t
 def reproduce(
     values: dict[str, Any],
     targets: Annotated[
-        list[str] | None, Argument(metavar="[TABLE|FIGURE|EXPERIMENT|all]...", help="By its label, as tab:ksweep.")
+        list[str] | None,
+        Argument(
+            metavar="[TABLE|FIGURE|EXPERIMENT|all]...",
+            help="Labels of the paper (tab:ksweep), experiments (english), or all.",
+        ),
     ] = None,
     models: Annotated[
         list[str] | None,
@@ -34,10 +38,12 @@ def reproduce(
     ] = None,
     n: Annotated[int | None, Option(min=1, help="Examples of every run, in place of the paper's.")] = None,
     m: Annotated[int | None, Option(min=1, help="Random sets of every run of texts.")] = None,
-    protocol: Annotated[str | None, Option(help="Of texts: paper (by default), default, released or authors.")] = None,
+    protocol: Annotated[
+        str | None, Option(help="Protocol of runs about texts: paper (by default), released, authors or default.")
+    ] = None,
     data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
     base_url: Annotated[str | None, Option(help="Server of models that begin with openai:.")] = None,
-    out: Annotated[Path, Option(help="Folder of grids, tables and figures; what is there continues.")] = Path(
+    out: Annotated[Path, Option(help="Folder of grids, tables and figures; an existing one is continued.")] = Path(
         "ice-reproduce"
     ),
     show: Annotated[bool, Option("--list", help="List all tables and figures with their state, and stop.")] = False,
@@ -48,8 +54,8 @@ def reproduce(
     """Run the grids of the paper's tables and figures, and write them in the paper's layout.
 
     OUT/tables gets LaTeX, CSV, SVG and PDF, beside the published numbers with differences and intervals. The same
-    command again continues; choices that are left out stay those of the folder. A run that fails is recorded, and the
-    rest goes on; then the exit code is 1.
+    command again continues; options that are left out keep the values of the folder. Failed runs are recorded and
+    the others continue; the exit code is then 1.
 
     Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
     """

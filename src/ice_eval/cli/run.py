@@ -83,7 +83,7 @@ def plan(
     hourly_price: Annotated[float | None, Option(help="Price of an hour of this machine in dollars.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate the cost and power of a run: rows, tokens, minutes, memory, and how sure its answer would be.
+    """Estimate the cost and power of a run: rows, tokens, minutes, memory, and detectable win rates.
 
     Scores a small pilot and keeps nothing. With --width or --detect it also prints the cheapest numbers of examples
     and random sets.
@@ -137,8 +137,8 @@ def bench(
 ) -> None:
     """Run a grid of models, tasks and prompts, and summarise its results.
 
-    Its tasks are about texts, or all about chains of thought (`gsm8k`). A run that fails is recorded, and the rest goes
-    on; then the exit code is 1. The same command again continues, and retries failed runs.
+    Its tasks are about texts, or all about chains of thought (`gsm8k`). Failed runs are recorded and the others
+    continue; the exit code is then 1. The same command again continues, and retries failed runs.
     """
     check_share("--max-dropped", max_dropped)
     from ice_eval.api.progress import Bar

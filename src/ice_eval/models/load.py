@@ -171,12 +171,13 @@ def _from_files(ref: str, settings: LoadSettings) -> Model:
             terms = " It is gated: accept its terms there and log in with `hf auth login`." if known.gated else ""
             at, other = ("", "") if pin is None else (f" at {pin}", f" Its current state is '{hub_id}@main'.")
             raise ConfigError(
-                f"the hub did not give the model '{hub_id}'{at} ({exc}).{terms}{other} A folder of it works as well."
+                f"the model '{hub_id}' could not be downloaded from the hub{at} ({exc}).{terms}{other} A folder of it "
+                "works as well."
             ) from exc
         names = [*models.names(), *(each.name for each in SUITE)]
         raise ConfigError(
-            f"no model '{ref}'{did_you_mean(ref, names)} It is no folder and no .gguf file, and the hub did not give "
-            f"it ({exc}). Known names: {', '.join(names)}."
+            f"no model '{ref}'{did_you_mean(ref, names)} It is neither a folder nor a .gguf file, and could not be "
+            f"downloaded from the hub ({exc}). Known names: {', '.join(names)}."
         ) from exc
 
 

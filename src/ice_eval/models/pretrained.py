@@ -165,7 +165,9 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
             auto = transformers.AutoModelForSeq2SeqLM
             model = _load_weights(auto, config, path, name=ref, settings=settings, source=location)
     except NotOnHubError as exc:
-        raise ConfigError(f"no model '{ref}': it is no folder, and the hub did not give it ({exc}).") from exc
+        raise ConfigError(
+            f"no model '{ref}': it is no folder, and could not be downloaded from the hub ({exc})."
+        ) from exc
     return Translator(model, tokenizer, source=source, target=target, beams=beams)
 
 

@@ -27,6 +27,8 @@ _LOOKED_AT = 500
 """Number of examples whose tokens are looked at for messages."""
 _RANDOM = stats.Spread(between=1 / 12, within=1 / 6)
 """Spread of the uniform win rates of random rationales: the prior before anything is scored."""
+_CERTAIN = 0.995
+"""Win rates from here on print as 100 %."""
 
 
 class Checked(NamedTuple):
@@ -165,10 +167,12 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
     detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
     if n_examples < 2:
         yield "a single example says nothing about a mean win rate."
+    elif detectable > _CERTAIN:
+        yield f"{n_examples} examples are too few to distinguish any win rate from chance; 20 are a start."
     elif detectable > stats.FAITHFUL:
         yield (
-            f"{n_examples} examples distinguish win rates of about {100 * min(detectable, 1):.0f} % or more from "
-            "chance; weaker explanations will read as not distinguishable from random."
+            f"with {n_examples} examples, only win rates above about {100 * detectable:.0f} % can be distinguished "
+            "from chance; weaker explanations will read as not distinguishable from random."
         )
     if config.adaptive is None and config.m + 1 < 1 / ALPHA:
         yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."

@@ -255,7 +255,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     verdicts = [line.verdict or _UNDETERMINED for line in lines]
     title = plain_words(verdicts[0]) if verdicts else _NO_VERDICT[content.problems.n_evaluated > 0]
     if len({*map(str, verdicts)}) > 1:
-        title = "What may be said depends on how steps are taken away."
+        title = "The verdict depends on how steps are removed."
     return ChainVerdict(
         title=title,
         operators=tuple(
@@ -264,7 +264,7 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
         ),
         silence=(
             "It does not say that the steps are correct, that the model thinks in this way, or that people would "
-            "reason so; and it speaks of these problems, prompts and ways of taking steps away."
+            "reason so; and it applies only to these problems, prompts and ways of removing steps."
         ),
         facts=tuple(_facts(content, lines[:1])),
     )

@@ -129,7 +129,7 @@ def answer(found: RunDifference, letter: str) -> str:
     settled = [line for line in lines if line.p_adjusted is not None and line.p_adjusted <= SETTLED]
     if not settled:
         closest = f"the clearest difference is that of {_named(lines[0], letter, several)}"
-        return f"Whether A or {letter} is better, the examples do not settle: {closest}."
+        return f"The examples do not show whether A or {letter} is better: {closest}."
     wins = [line for line in settled if (line.difference or 0.0) > 0]
     better = {letter: wins, "A": [line for line in settled if line not in wins]}
     sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in better.items() if side]

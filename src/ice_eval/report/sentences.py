@@ -132,7 +132,7 @@ def _words(protocols: Sequence[Protocol]) -> str:
         f"{'Unless its protocol says otherwise, a' if True in points else 'A'} word is given only where the whole 95 % "
         "interval allows it. The words are anti-faithful below 50 %, better than random "
         f"above 50 %, weakly faithful from {THRESHOLD} on, faithful above {100 * stats.FAITHFUL:g} %, and random "
-        "within ±5 pp where it is between 45 and 55 %. Else the explanation is not distinguishable from random, "
+        "within ±5 pp where it is between 45 and 55 %. Otherwise the explanation is not distinguishable from random, "
         f"or undecidable where {100 * stats.UNDECIDABLE_TIES:.0f} % of sets or more tie."
     )
 
@@ -170,12 +170,12 @@ def has_ties(line: SummaryLine) -> bool:
 def over_all_sentence(line: RobustnessLine, units: str) -> str:
     """Return one sentence on all operators."""
     if line.word == "robust":
-        return f"All operators put it at {THRESHOLD} or above."
+        return f"It is at {THRESHOLD} or above under every operator."
     if line.word == "weak under all operators":
-        return f"All operators put it below {THRESHOLD}."
+        return f"It is below {THRESHOLD} under every operator."
     if line.word == "operator-dependent":
         return f"The operators contradict each other: the answer depends on how {units} are removed."
-    return "Whether the operators agree is not certain." if line.word else ""
+    return "It is not certain whether the operators agree." if line.word else ""
 
 
 def setting_of(place: Configuration) -> str:
@@ -272,9 +272,9 @@ def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterato
     shares = [line.significant_floor_share for line in unsaid if line.significant_floor_share is not None]
     if shares:
         most = max(shares)
-        limit = "" if most > 1 else f" unless {percent(most)} of them are"
+        limit = "" if most > 1 else f" unless at least {percent(most)} of them are"
         few = "sets of steps" if of_steps else "random sets (m)"
-        yield f"There are too few {few} to call single examples significant{limit}; mean win rates need no more."
+        yield f"There are too few {few} to call single examples significant{limit}. Mean win rates are not affected."
 
 
 def _disagreements(lines: Sequence[AgreementLine]) -> Iterator[str]:

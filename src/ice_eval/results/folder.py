@@ -124,8 +124,8 @@ class RunFolder:
         """Return a folder that holds a run of this format version, or raise ConfigError."""
         if not (path / "manifest.json").is_file():
             inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
-            hint = f"; a folder in it does: {path / inside[0]}" if inside else ""
-            raise ConfigError(f"{path} holds no run (no manifest.json there){hint}.")
+            hint = f"Try {path / inside[0]}." if inside else "Give the folder that `ice run` printed."
+            raise ConfigError(f"{path} is no run folder: it has no manifest.json. {hint}")
         folder = cls(path)
         folder.manifest()
         return folder

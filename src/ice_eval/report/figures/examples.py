@@ -112,7 +112,7 @@ def distribution(examples: PlottedExamples) -> Figure:
     chart = parts.panels([bars, parts.line_at(CHANCE, "x", UNIT), mean], rows, **_SIZE)
     caption = (
         "Share of examples by win rate; the tick at the top is their mean, the line chance (50 %). A mean near chance "
-        "can hide two camps. Win rates of single examples are coarse (steps of 1/m); one on a limit is drawn left of "
+        "can hide two groups. Win rates of single examples are coarse (steps of 1/m); one on a limit is drawn left of "
         "it."
     )
     title = f"Win rates of single examples ({examples.setting})"
@@ -190,8 +190,8 @@ def p_values(examples: PlottedExamples) -> Figure:
             "which p-values are likely depends on when a test stops."
         )
     caption = (
-        f"Share of examples by p-value (upper tail). {expected} A peak at 0 speaks for the rationale, one at 1 against "
-        "it; ties push p-values up. No bin says which examples are significant after correction."
+        f"Share of examples by p-value (upper tail). {expected} A peak at 0 is evidence for the rationale, one at 1 "
+        "against it; ties push p-values up. No bin says which examples are significant after correction."
     )
     return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
 
