@@ -149,17 +149,13 @@ def resampled_means(values: Values, *, rng: Rng, n_resamples: int = 9999, groups
         raise DataError(f"need at least one resample, got n_resamples={n_resamples}")
     grouping = grouping_of(groups, n=len(sample))
     sums = grouping.sums(np.ascontiguousarray(sample.reshape(len(sample), -1).T))
-    draws = (rng.integers(0, grouping.n, size=(n, grouping.n)) for n in batches(n_resamples, width=grouping.n))
-    means = np.concatenate([_means_of_rows(sums, grouping, rows=rows) for rows in draws])
-    return means.reshape(n_resamples, *sample.shape[1:])
-
-
-def _means_of_rows(sums: Values, grouping: Grouping, *, rows: NDArray[np.int64]) -> Values:
-    """Return the mean over the groups drawn by each row of indices, (b, G), from sums (c, G); overwrites `rows`."""
-    # The number of draws of each group, (b, G), serves all columns.
-    n_rows, n_groups = rows.shape
-    rows += np.arange(n_rows)[:, None] * n_groups
-    drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
-    n_examples = np.full(n_rows, n_groups) if grouping.order is None else drawn @ grouping.counts
-    # Sum by sum: a product of matrices would round by how many rows and columns there are.
-    return np.stack([np.einsum("bg,g->b", drawn, column) / n_examples for column in sums], axis=1)
+    means = []
+    for n in batches(n_resamples, width=grouping.n):
+        # The number of draws of each group, (n, G), serves all columns.
+        rows = rng.integers(0, grouping.n, size=(n, grouping.n))
+        rows += np.arange(n)[:, None] * grouping.n
+        drawn = np.bincount(rows.ravel(), minlength=rows.size).reshape(rows.shape).astype(np.float64)
+        n_examples = np.full(n, grouping.n) if grouping.order is None else drawn @ grouping.counts
+        # Sum by sum: a product of matrices would round by how many rows and columns there are.
+        means.append(np.stack([np.einsum("bg,g->b", drawn, column) / n_examples for column in sums], axis=1))
+    return np.concatenate(means).reshape(n_resamples, *sample.shape[1:])

@@ -96,7 +96,12 @@ def robustness(
     if rates.ndim != 2 or rates.shape[1] < 2:
         raise DataError(f"need one column of win rates per operator, two at least, got an array of shape {rates.shape}")
     sides = tuple(_side(column, threshold, groups, anytime) for column in rates.T)
-    return RobustnessResult(_robustness_word(sides), float(np.ptp(rates.mean(axis=0))), sides)
+    word: Robustness = "robust" if "above" in sides else "weak under all operators"
+    if "unclear" in sides:
+        word = "inconclusive"
+    if {"above", "below"} <= {*sides}:
+        word = "operator-dependent"
+    return RobustnessResult(word, float(np.ptp(rates.mean(axis=0))), sides)
 
 
 def kappa(first: Sequence[str], second: Sequence[str], *, categories: Sequence[str] = TAXONOMY) -> float | None:
@@ -176,14 +181,6 @@ def _side(rates: Values, threshold: float, groups: Groups, anytime: bool) -> Sid
     if reaches(low, threshold):
         return "above"
     return "unclear" if reaches(high, threshold) else "below"
-
-
-def _robustness_word(sides: tuple[Side, ...]) -> Robustness:
-    if "above" in sides and "below" in sides:
-        return "operator-dependent"
-    if "unclear" in sides:
-        return "inconclusive"
-    return "robust" if "above" in sides else "weak under all operators"
 
 
 def _rank_correlation(first: Values, second: Values) -> float | None:

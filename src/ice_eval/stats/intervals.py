@@ -68,10 +68,9 @@ def mean_interval(
     """
     check_level(level)
     low, high = scale
-    sample = _Sample.of((finite_vector(values, what="value") - low) / (high - low), groups)
-    bets = _Bets(level=level, mixed=anytime or sample.n < ENOUGH)
-    limits = bets.lower_limit(sample), 1 - bets.lower_limit(sample.mirrored())
-    return Interval(*(low + (high - low) * limit for limit in limits))
+    sample = _Sample.of(values, groups, scale)
+    limits = [_lower_limit(side, level=level, anytime=anytime) for side in (sample, sample.mirrored())]
+    return Interval(low + (high - low) * limits[0], low + (high - low) * (1 - limits[1]))
 
 
 def percentile_interval(values: Values, *, rng: Rng, n_resamples: int = 200, groups: Groups = None) -> Interval:
@@ -106,8 +105,7 @@ def mean_pvalue(
     values: Values, mean: float, *, groups: Groups = None, scale: Scale = (0.0, 1.0), anytime: bool = False
 ) -> float:
     """Return the two-sided p-value of a mean: the smallest alpha at which the `mean_interval` excludes it."""
-    low, high = scale
-    sample = _Sample.of((finite_vector(values, what="value") - low) / (high - low), groups)
+    sample, (low, high) = _Sample.of(values, groups, scale), scale
     target = (mean - low) / (high - low)
     if sample.mean < target:
         sample, target = sample.mirrored(), 1 - target
@@ -208,7 +206,8 @@ class _Sample:
     """Number of groups, or of equal ones that are as informative."""
 
     @classmethod
-    def of(cls, values: Values, groups: Groups) -> "_Sample":
+    def of(cls, values: Values, groups: Groups, scale: Scale) -> "_Sample":
+        values = (finite_vector(values, what="value") - scale[0]) / (scale[1] - scale[0])
         if values.min() < -ROUND_OFF or values.max() > 1 + ROUND_OFF:
             raise DataError("need values on the scale of their mean; win rates and other rates lie in [0, 1]")
         rates = np.clip(values, 0.0, 1.0)
@@ -224,29 +223,22 @@ class _Sample:
         return _Sample(1 - self.values, self.weights, self.counts, 1 - self.mean, self.n)
 
 
-@dataclass(frozen=True)
-class _Bets:
-    """The wealth at which a mean is excluded."""
+def _lower_limit(sample: _Sample, *, level: float, anytime: bool) -> float:
+    """Return the smallest mean that the sample does not exclude."""
+    mixed = anytime or sample.n < ENOUGH
 
-    level: float
-    mixed: bool
-    """True for the average of four gamblers, False for the best one in hindsight."""
-
-    def lower_limit(self, sample: _Sample) -> float:
-        """Return the smallest mean that the sample does not exclude."""
-        if sample.mean <= _SMALLEST or self._excess(sample, _SMALLEST) <= 0:
-            return 0.0
-        if self._excess(sample, sample.mean) >= 0:  # by round-off alone
-            return sample.mean
-        return float(brentq(lambda mean: self._excess(sample, mean), _SMALLEST, sample.mean, xtol=1e-12))
-
-    def _excess(self, sample: _Sample, mean: float) -> float:
+    def excess(mean: float) -> float:
         """Return the log-wealth won against a mean, less that which excludes it; falls with the mean."""
-        critical = math.log(2 / (1 - self.level))
-        if not self.mixed:
-            errors = float(stdtrit(_freedom(sample.n, mean), (1 + self.level) / 2))
-            critical = min(errors**2 / 2, critical)
-        return _log_wealth(sample, mean, mixed=self.mixed) - critical
+        critical = math.log(2 / (1 - level))
+        if not mixed:
+            critical = min(float(stdtrit(_freedom(sample.n, mean), (1 + level) / 2)) ** 2 / 2, critical)
+        return _log_wealth(sample, mean, mixed=mixed) - critical
+
+    if sample.mean <= _SMALLEST or excess(_SMALLEST) <= 0:
+        return 0.0
+    if excess(sample.mean) >= 0:  # by round-off alone
+        return sample.mean
+    return float(brentq(excess, _SMALLEST, sample.mean, xtol=1e-12))
 
 
 def _freedom(n: float, mean: float) -> float:

@@ -138,8 +138,10 @@ def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
     if not wider >= 0:
         raise DataError(f"the share by which an interval may grow is not negative, got {wider}")
     allowed = (1 + wider) ** 2 * spread.variance(m) - spread.between
-    # Without noise of random sets any number of them will do.
-    return min(m, _at_least(spread.within / allowed, fewest=1)) if spread.within > 0 else 1
+    if spread.within == 0:  # without noise of random sets any number of them will do
+        return 1
+    # Rounded up, unless only round-off put it above a whole number.
+    return min(m, max(1, math.ceil(spread.within / allowed * (1 - ROUND_OFF))))
 
 
 def n_for_width(spread: Spread, *, m: float, width: float, level: float = 0.95) -> int:
@@ -200,11 +202,6 @@ def _fewest(is_enough: Callable[[int], bool]) -> int:
     while not is_enough(most):
         most *= 2
     return bisect_left(range(most), True, lo=ENOUGH, key=is_enough)
-
-
-def _at_least(count: float, *, fewest: int) -> int:
-    """Return `count` rounded up, unless only round-off put it above a whole number."""
-    return max(fewest, math.ceil(count * (1 - ROUND_OFF)))
 
 
 def _per_example(values: ArrayLike, *, n: int, what: str) -> Values:

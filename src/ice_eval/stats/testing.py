@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,23 +73,23 @@ def mean_tests(
     """
     if n_draws < 1:
         raise DataError(f"need at least one draw, got n_draws={n_draws}")
-    alike: dict[bytes, list[int]] = {}
-    tables: list[_Table] = []
+    alike: dict[bytes, list[tuple[int, _Table]]] = {}
     for place, families in enumerate(several):
         table = _Table.of(families)
-        together = alike.setdefault(table.lengths.tobytes(), [])
-        if together and np.array_equal(table.unit, tables[together[0]].unit):  # one copy is enough for all
-            table = replace(table, lengths=tables[together[0]].lengths, unit=tables[together[0]].unit)
-        tables.append(table)
-        together.append(place)
+        alike.setdefault(table.lengths.tobytes(), []).append((place, table))
     found: dict[int, MeanTest] = {}
-    for places in alike.values():
-        own_tables = [tables[place] for place in places]
-        grouping = grouping_of(groups, n=own_tables[0].lengths.size)
-        null = _swapped_statistics(own_tables, grouping, rng=rng(), n_draws=n_draws)
-        for place, table, own in zip(places, own_tables, null, strict=True):
-            observed = table.advantages(table.starts[None], np.empty((1, len(table.lengths))))
-            found[place] = MeanTest.of(float(_studentized(observed, grouping)[0]), np.abs(own))
+    for placed in alike.values():
+        lengths, draws = placed[0][1].lengths, rng()
+        grouping, starts = grouping_of(groups, n=lengths.size), np.cumsum(lengths) - lengths
+        sizes = list(_values.batches(n_draws, width=lengths.size))
+        advantages, null = np.empty((sizes[0], lengths.size)), list[list[Draws]]([] for _ in placed)
+        for n in sizes:
+            chosen = starts + draws.integers(0, lengths, size=(n, lengths.size))
+            for (_, table), statistics in zip(placed, null, strict=True):
+                statistics.append(_studentized(table.advantages(chosen, advantages[:n]), grouping))
+        for (place, table), own in zip(placed, null, strict=True):
+            observed = _studentized(table.advantages(starts[None], advantages[:1]), grouping)
+            found[place] = MeanTest.of(float(observed[0]), np.abs(np.concatenate(own)))
     return [found[place] for place in range(len(several))]
 
 
@@ -99,15 +99,13 @@ class _Table:
 
     members: NDArray[Any]
     lengths: Counts
-    unit: Draws
-    """Value of a win rate of 1 in the table, for each family."""
+    are_counts: bool
+    """True for twice the number of members that each one beats, False for win rates."""
 
     @classmethod
     def of(cls, families: Families | Sequence[Draws]) -> "_Table":
         if isinstance(families, Families):
-            has_members = families.sizes > 0
-            sizes = families.sizes[has_members].astype(np.int64)
-            table = cls(families.beaten, sizes, np.multiply(2.0, sizes - 1, dtype=np.float64))
+            table = cls(families.beaten, families.sizes[families.sizes > 0].astype(np.int64), True)
         else:
             sizes = np.array([np.size(family) for family in families], dtype=np.int64)
             if not sizes.all():
@@ -115,20 +113,16 @@ class _Table:
             rates = np.concatenate([np.zeros(0), *families])
             if rates.size:
                 _values.rates_vector(rates, what="win rate", hint="; pass member_win_rates")
-            table = cls(rates, sizes, np.ones(len(sizes)))
-        if not len(sizes):
+            table = cls(rates, sizes, False)
+        if not len(table.lengths):
             raise DataError("need the win rates of at least one example, got none")
         return table
 
     def advantages(self, places: Counts, out: Draws) -> Draws:
         """Return the win rates of some members minus one half, (draws, examples)."""
-        np.divide(np.take(self.members, places), self.unit, out=out)
+        np.divide(np.take(self.members, places), 2.0 * (self.lengths - 1) if self.are_counts else 1.0, out=out)
         out -= CHANCE
         return out
-
-    @property
-    def starts(self) -> Counts:
-        return np.cumsum(self.lengths) - self.lengths
 
 
 class StepDown(NamedTuple):
@@ -165,19 +159,6 @@ def step_down(tests: Sequence[MeanTest], keys: Sequence[Hashable], *, rng: Rng, 
         found[place] = (1 + np.count_nonzero(smallest <= tests[place].p_value + ROUND_OFF)) / (n_draws + 1)
     found[in_order] = np.maximum.accumulate(found[in_order])
     return StepDown(tuple(found.tolist()), min(1 - level, float(np.quantile(smallest, 1 - level, method="lower"))))
-
-
-def _swapped_statistics(tables: Sequence[_Table], grouping: Grouping, *, rng: Rng, n_draws: int) -> list[Draws]:
-    """Return T of each draw, for tables of the same lengths."""
-    lengths, starts = tables[0].lengths, tables[0].starts
-    sizes = list(_values.batches(n_draws, width=lengths.size))
-    advantages = np.empty((sizes[0], lengths.size))
-    found: list[list[Draws]] = [[] for _ in tables]
-    for n in sizes:
-        chosen = starts + rng.integers(0, lengths, size=(n, lengths.size))
-        for table, statistics in zip(tables, found, strict=True):
-            statistics.append(_studentized(table.advantages(chosen, advantages[:n]), grouping))
-    return [np.concatenate(own) for own in found]
 
 
 def _studentized(advantages: Draws, grouping: Grouping) -> Draws:
@@ -305,11 +286,8 @@ def nonnull_share(p_values: Values, n_values: NDArray[np.int64]) -> NonnullShare
     expected = float(((n - n // 2) / n).sum())
     n_above = int(np.count_nonzero(p > _LAMBDA))
     limit = binomtest(n_above, p.size, alternative="less").proportion_ci(_CONFIDENCE, method="exact").high
-    return NonnullShare(_complement(n_above / expected), _complement(float(limit) * p.size / expected))
-
-
-def _complement(null_share: float) -> float:
-    return 1 - min(max(null_share, 0.0), 1.0)
+    null_shares = n_above / expected, float(limit) * p.size / expected
+    return NonnullShare(*(1 - min(max(share, 0.0), 1.0) for share in null_shares))
 
 
 def _reason(*, floor: float, alpha: float) -> str:

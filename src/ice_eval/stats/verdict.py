@@ -279,9 +279,8 @@ def reasoning_verdict(
     - genuine, scaffolding: by the adjusted capacity, as `reasoning_word`.
     - redundant: the capacity is below both, and (E - g) / (R - g) below `NEEDED`. decorative: all else.
     """
-    found, half = set[Pattern](), chance + REPRODUCES * (1 - chance)
-    if not reaches(reproduced.low, half):
-        found.add("noisy")
+    half = chance + REPRODUCES * (1 - chance)
+    found: set[Pattern] = set() if reaches(reproduced.low, half) else {"noisy"}
     lowest, highest = (None, None) if capacity is None else (reasoning_word(end) for end in capacity)
     if reaches(reproduced.high, half):
         if lowest is None or highest is None:
