@@ -78,6 +78,9 @@ class _WrongField(Exception):
     """A field is missing, unknown, or of another type."""
 
 
+_hints = functools.cache(get_type_hints)
+
+
 @functools.cache
 def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
     """Return the origin and the arguments of a type."""
@@ -141,23 +144,11 @@ def _record(content: Mapping[str, Any], kind: Any, name: str) -> Any:
     return kind(**{each: _decoded(value, hints[each], _path(name, each)) for each, value in content.items()})
 
 
-@functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
-
-
-@functools.cache
-def _types_of(kind: Any) -> tuple[Any, ...]:
-    """Return the types of the fields of a named tuple."""
-    return tuple(get_type_hints(kind).values())
-
-
 def _tuple(values: list[Any], kind: Any, arguments: tuple[Any, ...], name: str) -> Any:
     """Return a list as a tuple of variable or fixed length, or as a named tuple (without `arguments`)."""
     if arguments[1:] == (...,):
         return tuple(_decoded(each, arguments[0], _path(name, place)) for place, each in enumerate(values))
-    kinds = arguments or _types_of(kind)
+    kinds = arguments or tuple(_hints(kind).values())
     if len(values) != len(kinds):
         raise _WrongField(f"{name} is {values!r} (a list of {len(kinds)} is expected)")
     pairs = enumerate(zip(values, kinds, strict=True))

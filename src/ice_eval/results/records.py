@@ -3,7 +3,7 @@
 import dataclasses
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, dataclass_transform
 
 from ice_eval.choices import SubjectName
 from ice_eval.nulls import SIZE
@@ -23,8 +23,12 @@ Scoring = Literal["first", "full", "given", "answer"]
 Stratum = Literal["long", "short", "all"]
 
 
+@dataclass_transform(kw_only_default=True, frozen_default=True)
 class Record:
-    """Base of all records that are read from JSON: an unknown field is an error."""
+    """Base of all records that are read from JSON, as frozen dataclasses: an unknown field is an error."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 class Configuration(NamedTuple):
@@ -41,7 +45,6 @@ class Configuration(NamedTuple):
 # --------------------------------------------------------------------------------------------------------- manifest
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainSettings(ChainFields, Record):
     """Settings that only runs about chains of thought have."""
 
@@ -51,7 +54,6 @@ class ChainSettings(ChainFields, Record):
     """Hash of the solved problem that precedes every question."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunSettings(RunFields, Record):
     """The settings of a run, defaults included."""
 
@@ -68,7 +70,6 @@ class RunSettings(RunFields, Record):
     """Settings of a run about chains."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DataInfo(Record):
     """Source of the examples."""
 
@@ -81,7 +82,6 @@ class DataInfo(Record):
     """Names of a file's columns, where they differ from those of the prompt."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoiseGuard(Record):
     """Largest differences between rows that were scored alone and in their batch."""
 
@@ -90,7 +90,6 @@ class NoiseGuard(Record):
     probability: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlannedSets(Record):
     """The number of random sets that the pilot of `adaptive="dataset"` chose."""
 
@@ -102,7 +101,6 @@ class PlannedSets(Record):
     """Largest share by which intervals widen compared with the requested number of sets."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerNames(Record):
     """Names that a server gave in its replies."""
 
@@ -110,7 +108,6 @@ class ServerNames(Record):
     fingerprint: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class ServerInfo(Record):
     """The server of a model, and how it scores labels."""
 
@@ -131,7 +128,6 @@ class ServerInfo(Record):
     """Rows in which a label was not found; None while the run is not finished."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Adaptation(Record):
     """Adaptation of the deployed model, in a run of `ice f-fidelity`."""
 
@@ -158,7 +154,6 @@ class Adaptation(Record):
     """Duration of the training."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunCost(Record):
     """Sums over all parts of a run."""
 
@@ -185,7 +180,6 @@ class RunCost(Record):
     """Lowered token budgets, by length of row, after out-of-memory retries."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TokenCount(Record):
     """Tokens that a server charged for."""
 
@@ -193,7 +187,6 @@ class TokenCount(Record):
     completion: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainInfo(Record):
     """Source and counts of the replies of a run about chains."""
 
@@ -223,7 +216,6 @@ class ChainInfo(Record):
     n_charged: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Manifest(Record):
     """Settings, origin and cost of a run."""
 
@@ -279,7 +271,6 @@ class Manifest(Record):
 # ---------------------------------------------------------------------------------------------------------- summary
 
 
-@dataclass(frozen=True, kw_only=True)
 class LineHead(Record):
     """The configuration of a summary line, and its examples."""
 
@@ -309,7 +300,6 @@ def measure(header: str, kind: CellKind) -> Any:
     return field(default=None, metadata={"column": (header, kind)})
 
 
-@dataclass(frozen=True, kw_only=True)
 class Measures(Record):
     """The numbers and words of one configuration; all None without an example."""
 
@@ -378,7 +368,6 @@ class Measures(Record):
         return None if self.verdict is None else self.verdict.excludes_chance
 
 
-@dataclass(frozen=True, kw_only=True)
 class SummaryLine(Measures, LineHead):
     """One configuration of a run, over all its examples."""
 
@@ -389,7 +378,6 @@ class SummaryLine(Measures, LineHead):
     """Reason -> number of examples without a result."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class OperatorsLine(Record):
     """An attribution that several operators test."""
 
@@ -401,7 +389,6 @@ class OperatorsLine(Record):
     null: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class AgreementLine(OperatorsLine):
     """Two operators on the same attribution and the same examples."""
 
@@ -422,7 +409,6 @@ class AgreementLine(OperatorsLine):
     """Ids of such examples, those with the largest gap first."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RobustnessLine(OperatorsLine):
     """All operators on the same attribution."""
 
@@ -435,7 +421,6 @@ class RobustnessLine(OperatorsLine):
     """Side of the threshold, for each operator."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class KappaLine(Record):
     """Agreement of two operators on the taxonomy of all configurations."""
 
@@ -445,7 +430,6 @@ class KappaLine(Record):
     """Linear weights; None if undefined."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairLine(Record):
     """Two attributions on the same examples."""
 
@@ -459,7 +443,6 @@ class PairLine(Record):
     """Two-sided test of no difference, adjusted over the pairs of the ranking by Holm."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class RankingLine(Record):
     """All attributions under the same operator, direction, k and null."""
 
@@ -477,7 +460,6 @@ class RankingLine(Record):
         return " > ".join(" = ".join(group) for group in self.ranking)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProblemCounts(Record):
     """Problems of a run about chains."""
 
@@ -495,7 +477,6 @@ class ProblemCounts(Record):
     """Accuracy of the chains' own answers."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class StepCounts(Record):
     """Steps of evaluated chains."""
 
@@ -505,7 +486,6 @@ class StepCounts(Record):
     most: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class MeanRate(Record):
     """Mean of a rate over chains."""
 
@@ -515,21 +495,18 @@ class MeanRate(Record):
     """Bounds given that unreadable replies could be either."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class CountedRate(MeanRate):
     """Mean of a rate over chains, and their number."""
 
     n: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class CutRate(MeanRate):
     """Share of chains that give their answer after part of their steps."""
 
     share: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class CapacityLine(Record):
     """Step-level reasoning capacity of some chains under one operator at one k."""
 
@@ -567,7 +544,6 @@ class CapacityLine(Record):
     verdict: ReasoningVerdict | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class DependenceLine(Record):
     """Difference of a measure between two step operators, over the same chains."""
 
@@ -580,7 +556,6 @@ class DependenceLine(Record):
     gap_ci: Interval | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Truncation(Record):
     """Answers of truncated chains."""
 
@@ -591,7 +566,6 @@ class Truncation(Record):
     n: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class RawLine(Record):
     """A raw score, as in ERASER, beside the win rate of the same configuration."""
 
@@ -615,7 +589,6 @@ class RawLine(Record):
         return None if self.raw_positive is None else self.raw_positive == self.win_rate_positive
 
 
-@dataclass(frozen=True, kw_only=True)
 class RawAgreement(Record):
     """Agreement of raw scores and win rates."""
 
@@ -630,7 +603,6 @@ class RawAgreement(Record):
     win_rate_threshold: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class LevelLine(Record):
     """Win rates of one attribution, over tokens or steps."""
 
@@ -646,7 +618,6 @@ class LevelLine(Record):
     verdict: Verdict
 
 
-@dataclass(frozen=True, kw_only=True)
 class HintLine(Record):
     """Answers to questions that hold a hint, beside the same questions without it."""
 
@@ -671,7 +642,6 @@ class HintLine(Record):
     """Share of the chains without a hint that hold the same words."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ChainSummary(Record):
     """Dependence of answers on the steps of chains of thought."""
 
@@ -700,7 +670,6 @@ class ChainSummary(Record):
 ClaimWord = Literal["faithful", "uncited but used", "post-rationalised", "parametric", "undetermined"]
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClaimLine(Record):
     """One claim of a cited answer. Scores are mean log-probabilities of its tokens; units are passages or sentences."""
 
@@ -733,7 +702,6 @@ class ClaimLine(Record):
     other_preserved: float | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class WordLine(Record):
     """Share of claims with one word."""
 
@@ -743,7 +711,6 @@ class WordLine(Record):
     share_ci: Interval
 
 
-@dataclass(frozen=True, kw_only=True)
 class CarriedLine(Record):
     """Share of claims that the units of an attribution carry, beside random sets of the same size."""
 
@@ -758,7 +725,6 @@ class CarriedLine(Record):
     carried_random_ci: Interval | None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CitationSummary(Record):
     """Statistics of cited answers."""
 
@@ -776,7 +742,6 @@ class CitationSummary(Record):
     claims: tuple[ClaimLine, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class CutTexts(Record):
     """Texts that lost their end, because it does not fit into the model or a setting limits their length."""
 
@@ -808,7 +773,6 @@ class CutTexts(Record):
         return f"{self.n} of {self.total} {have} cut, and lost {share} % of their {unit}s"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Summary(Record):
     """All statistics of a run."""
 
@@ -829,7 +793,6 @@ class Summary(Record):
 # --------------------------------------------------------------------------------------------------------- examples
 
 
-@dataclass(frozen=True, kw_only=True)
 class ExampleOutcome(Record):
     """One example under one configuration: a row of `examples.parquet`.
 
