@@ -212,7 +212,16 @@ def _cut(
             if part is None:
                 return None
             parts.append(replace(part, start=part.start + start, end=part.end + start))
-        own = _replaced(own, index, parts) if parts else own
+        if parts:
+            old = (own.sequence == index).nonzero()[0]
+            segment = own.segments[old[0]]
+            parts = [
+                replace(part, segments=np.full_like(part.ids, segment), sequence=np.full_like(part.ids, index))
+                for part in parts
+            ]
+            every = [_taken(own, slice(old[0])), *parts, _taken(own, slice(old[-1] + 1, None))]
+            columns = zip(*(vars(each).values() for each in every), strict=True)
+            own = Tokens(*(np.concatenate(column) for column in columns))
     return own
 
 
@@ -225,25 +234,9 @@ def _part(codec: Codec, text: str, context: str, *, framed: bool) -> Tokens | No
     own = tokens.sequence >= 0
     if (own & (tokens.start < size) & (size < tokens.end)).any():
         return None
-    found = _taken(tokens, (own & (tokens.start >= size)).nonzero()[0])
+    found = _taken(tokens, own & (tokens.start >= size))
     return replace(found, start=found.start - size, end=found.end - size)
 
 
-def _replaced(tokens: Tokens, index: int, parts: Sequence[Tokens]) -> Tokens:
-    """Return tokens with those of one text replaced."""
-    own = (tokens.sequence == index).nonzero()[0]
-    n_new = sum(len(part.ids) for part in parts)
-    segments, sequence = np.full(n_new, tokens.segments[own[0]]), np.full(n_new, index)
-    ids, start, end = (np.concatenate([getattr(part, name) for part in parts]) for name in ("ids", "start", "end"))
-    new = Tokens(ids, segments, sequence, start, end)
-    before, after = _taken(tokens, np.arange(own[0])), _taken(tokens, np.arange(own[-1] + 1, len(tokens.ids)))
-    columns = zip(*(_columns(each) for each in (before, new, after)), strict=True)
-    return Tokens(*(np.concatenate(column) for column in columns))
-
-
-def _taken(tokens: Tokens, places: Ids) -> Tokens:
-    return Tokens(*(column[places] for column in _columns(tokens)))
-
-
-def _columns(tokens: Tokens) -> tuple[Ids, ...]:
-    return tokens.ids, tokens.segments, tokens.sequence, tokens.start, tokens.end
+def _taken(tokens: Tokens, places: slice | NDArray[np.bool_]) -> Tokens:
+    return Tokens(*(column[places] for column in vars(tokens).values()))

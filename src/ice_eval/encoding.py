@@ -54,18 +54,13 @@ def encode(
         n_whole = encoded.n_units if n_whole is None else n_whole
         cut = _cut(encoded, codec.max_tokens - reserve, task.max_tokens)
         if cut is None:
-            n_cut = n_whole - encoded.n_units + _n_unread(example, task, n_whole)
+            n_cut = n_whole - encoded.n_units
+            if example.n_unread:  # estimated from the characters that were read
+                n_read = sum(len(example.fields[name]) for name in task.explained)
+                n_cut += max(1, round(n_whole * example.n_unread / max(n_read, 1)))
             found = encoded if scope == "content" else _encoded(codec, task, example, fields, unit, scope)
             return replace(found, n_cut=n_cut)
         fields[cut.field] = fields[cut.field][: cut.start].rstrip()
-
-
-def _n_unread(example: Example, task: Task, n_units: int) -> int:
-    """Estimate the units in what was cut before the text was read, from the characters that were read."""
-    if not example.n_unread:
-        return 0
-    n_read = sum(len(example.fields[name]) for name in task.explained)
-    return max(1, round(n_units * example.n_unread / max(n_read, 1)))
 
 
 def _encoded(
@@ -121,21 +116,19 @@ def encode_text(
     source = Source.of([pieces], tuple(fields), unit)
     found = tokenized(codec, [_joined(pieces)], source, framed=framed)
     unit_of, spans = _units(found, source, unit)
-    units, names = _texts(spans, fields), list(fields)
-    groups = None if headings is None else np.array([names.index(span.field) for span in spans], dtype=np.int64)
-    return Encoded(
-        example_id,
-        found.tokens.ids,
-        _with_scored(found.tokens, scored),
-        unit_of,
-        spans,
-        units,
-        fields,
-        special=codec.special,
-        divided=found.divided,
-        heading_of=None if headings is None else _heading_of(found.tokens, headings, unit_of),
-        group_of=groups,
+    tokens, segments, units = found.tokens, _with_scored(found.tokens, scored), _texts(spans, fields)
+    encoded = Encoded(
+        example_id, tokens.ids, segments, unit_of, spans, units, fields, special=codec.special, divided=found.divided
     )
+    if headings is None:
+        return encoded
+    # A protected token belongs to the heading that holds its last character.
+    heading_of, names = np.full(len(tokens.ids), PROTECTED, dtype=np.int64), list(fields)
+    for index, (start, end) in enumerate(headings):
+        inside = (start < tokens.end) & (tokens.end <= end)
+        heading_of[(unit_of == PROTECTED) & (tokens.sequence == 0) & inside] = index
+    group_of = np.array([names.index(span.field) for span in spans], dtype=np.int64)
+    return replace(encoded, heading_of=heading_of, group_of=group_of)
 
 
 def _with_scored(tokens: Tokens, scored: CharacterSpans) -> Ids:
@@ -144,14 +137,6 @@ def _with_scored(tokens: Tokens, scored: CharacterSpans) -> Ids:
     for start, end in scored:
         segments[own & (start <= tokens.start) & (tokens.end <= end)] = SCORED
     return segments
-
-
-def _heading_of(tokens: Tokens, headings: CharacterSpans, unit_of: Ids) -> Ids:
-    """Return the heading that holds the last character of each protected token; `PROTECTED` without one."""
-    found = np.full(len(tokens.ids), PROTECTED, dtype=np.int64)
-    for index, (start, end) in enumerate(headings):
-        found[(unit_of == PROTECTED) & (tokens.sequence == 0) & (start < tokens.end) & (tokens.end <= end)] = index
-    return found
 
 
 def _texts(spans: Sequence[Span], fields: Mapping[str, str]) -> tuple[str, ...]:

@@ -55,11 +55,17 @@ def _compared(
 
 def disagreements(outcomes: Sequence[ExampleOutcome]) -> list[bool]:
     """Return a mask of one example's outcomes whose operators are on opposite sides of one half, beyond null noise."""
-    groups: dict[Configuration, list[ExampleOutcome]] = {}
-    for line in outcomes:
+    groups: dict[Configuration, list[int]] = {}
+    for place, line in enumerate(outcomes):
         if line.operator != ALL and line.error is None:
-            groups.setdefault(line.configuration._replace(operator=""), []).append(line)
-    found = {head for head, lines in groups.items() if any(_differ(*pair) for pair in itertools.combinations(lines, 2))}
+            groups.setdefault(line.configuration._replace(operator=""), []).append(place)
+    numbers = [(line.win_rate, line.m, line.exact, line.m_effective) for line in outcomes]
+    rates, m, exact, effective = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+    n_sets, found = _effective_sets(m, exact == 1, effective), set[Configuration]()
+    for head, places in groups.items():
+        left, right = np.array([*itertools.combinations(places, 2)], dtype=np.int64).reshape(-1, 2).T
+        if left.size and stats.sides_differ(rates[left], rates[right], n_sets[left], n_sets[right]).any():
+            found.add(head)
     return [line.configuration._replace(operator="") in found for line in outcomes]
 
 
@@ -67,13 +73,6 @@ def _effective_sets(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArra
     """Return the number of independent sets behind win rates."""
     # A null of all existing sets leaves no doubt, as one of very many would, unless fills were drawn.
     return np.where(np.isnan(effective), np.where(exact, _NO_DOUBT, m), effective)
-
-
-def _differ(*pair: ExampleOutcome) -> bool:
-    rates = [np.array([line.win_rate]) for line in pair]
-    numbers = [[line.m, line.exact, np.nan if line.m_effective is None else line.m_effective] for line in pair]
-    n_sets = [_effective_sets(*np.array(each, dtype=np.float64)[:, None]) for each in numbers]
-    return bool(stats.sides_differ(*rates, *n_sets).item())
 
 
 def robustness(grouped: Grouped, config: RunSettings) -> Iterator[records.RobustnessLine]:

@@ -7,7 +7,7 @@ log-probability. Claims whose probability all passages together change by less t
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -62,12 +62,16 @@ def citation_summary(
         limits = np.array([math.log(FACTOR) / max(n_tokens.get(name, 1), 1) for name in each.examples.ids])
         limits = limits if is_open else np.full(len(limits), WEAK_SIGNAL)
         for cell in _sufficient(config):
-            found = _Kept(each, each.compared(cell, (cell.operator,)), limits)
+            found = _Kept(each, cell, limits)
             if not operators.get(cell.operator).needs_fills:  # the effect of other passages is not that of none
                 carried.setdefault(cell, []).extend(found.carried())
             if cell.attribution == CITED and cell.operator == leading:
-                tests = _tests(outcomes[cell])
-                claims += _claims(found, _without_cited(each, config, cell), n_tokens, tests)
+                removed = None  # the scores in which the cited passages are removed, where the run has them
+                if "necessity" in config.directions:
+                    removed = each.compared(cell._replace(direction="necessity"), (cell.operator,))
+                tests = zip(*(outcomes[cell].column(name).tolist() for name in ("win_rate", "p_value")), strict=True)
+                by_name = dict(zip(outcomes[cell].ids, tests, strict=True))
+                claims += _claims(found, removed, n_tokens, by_name)
     return CitationSummary(
         n_answers=len(groups),
         n_claims=sum(claim.word is not None for claim in claims),
@@ -99,46 +103,32 @@ class _Carried(NamedTuple):
     """Share of the random sets that carry it."""
 
 
-@dataclass(frozen=True)
 class _Kept:
     """Scores of sets that are kept alone, under one configuration."""
 
-    scored: ScoredExamples
-    found: ScoreMatrices
-    limits: Values
-    """(examples,): least effect of all passages that is worth asking who carries it."""
-
-    def signal(self, place: int) -> float:
-        """Return what all passages add to the score of a claim."""
-        return float(self.found.full[place] - self.found.empty[place])
-
-    def preserved(self, place: int, scores: Values | float) -> Values:
-        """Return the share of the passages' effect that scores preserve; NaN where there is next to none."""
-        if self.signal(place) < self.limits[place]:
-            return np.full(np.shape(scores), np.nan)
-        return np.asarray((scores - self.found.empty[place]) / self.signal(place))
-
-    def of_sets(self, place: int) -> Values:
-        return self.preserved(place, self.found.measure[place, : self.found.n[place]])
-
-    def of_rationale(self, place: int) -> float | None:
-        share = float(self.preserved(place, self.found.probability[place]))
-        return None if math.isnan(share) else share
+    def __init__(self, scored: ScoredExamples, cell: Configuration, limits: Values) -> None:
+        self.scored, self.limits = scored, limits
+        """(examples,): least effect of all passages that is worth asking who carries it."""
+        self.found = found = scored.compared(cell, (cell.operator,))
+        signal = found.full - found.empty
+        signal[signal < limits] = np.nan
+        # Shares of the passages' effect that rationales and random sets preserve; NaN where there is next to none.
+        self.own = (found.probability - found.empty) / signal
+        self.sets = (found.measure - found.empty[:, None]) / signal[:, None]
 
     def carried(self) -> Iterator[_Carried]:
         """Yield the claims to which passages add something."""
         examples, m = self.scored.examples, self.scored.config.m
-        for place in np.flatnonzero(self.found.n > 0).tolist():
-            share = self.of_rationale(place)
-            if share is not None:
-                own, sets = float(share >= _ENOUGH), self.of_sets(place) >= _ENOUGH
-                # Where all sets are known, a random one may be the rationale as well.
-                null = float(np.mean(sets) if len(sets) >= m else np.mean([*sets, own]))
-                yield _Carried(examples.ids[place], examples.groups[place], own, null)
+        for place in np.flatnonzero((self.found.n > 0) & ~np.isnan(self.own)).tolist():
+            own, sets = float(self.own[place] >= _ENOUGH), self.sets[place, : self.found.n[place]] >= _ENOUGH
+            # Where all sets are known, a random one may be the rationale as well.
+            null = float(np.mean(sets) if len(sets) >= m else np.mean([*sets, own]))
+            yield _Carried(examples.ids[place], examples.groups[place], own, null)
 
     def best_other(self, place: int, cited: Collection[int]) -> tuple[tuple[int, ...], float | None]:
         """Return the random set without a cited passage that preserves most, and the share that it preserves."""
-        shares, rows = self.of_sets(place), self.found.null_rows[place, : self.found.n[place]]
+        n = self.found.n[place]
+        shares, rows = self.sets[place, :n], self.found.null_rows[place, :n]
         for best in np.argsort(-shares, kind="stable").tolist() if not np.isnan(shares).any() else ():
             [record] = self.scored.ledger.records(rows[best : best + 1])
             if set(cited).isdisjoint(record.kept):
@@ -166,19 +156,6 @@ def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine
     )
 
 
-def _without_cited(scored: ScoredExamples, config: RunSettings, cell: Configuration) -> ScoreMatrices | None:
-    """Return the scores in which the cited passages are removed; None where the run has none."""
-    if "necessity" not in config.directions:
-        return None
-    return scored.compared(cell._replace(direction="necessity"), (cell.operator,))
-
-
-def _tests(outcomes: Outcomes) -> dict[str, tuple[float, float]]:
-    """Return win rate and p-value of each example that has a test."""
-    columns = (outcomes.column(name).tolist() for name in ("win_rate", "p_value"))
-    return {name: test for name, test in zip(outcomes.ids, zip(*columns, strict=True), strict=True)}
-
-
 def _claims(
     kept: _Kept, removed: ScoreMatrices | None, n_tokens: Mapping[str, int], tests: Mapping[str, tuple[float, float]]
 ) -> Iterator[ClaimLine]:
@@ -200,7 +177,7 @@ def _claims(
             score_empty=float(found.empty[place]),
             score_kept=float(found.probability[place]),
             score_removed=None if removed is None or place in removed.errors else float(removed.probability[place]),
-            preserved=kept.of_rationale(place),
+            preserved=None if np.isnan(kept.own[place]) else float(kept.own[place]),
             win_rate=win_rate,
             p_value=p_value,
             n_sets=int(found.n[place]),

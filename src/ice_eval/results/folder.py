@@ -77,14 +77,10 @@ class Checksums:
 
     def add(self, found: Mapping[str, str]) -> None:
         """Append checksums: path -> checksum."""
+        if not found:
+            return
         append(self._path, (b"\n" if self._is_torn() else b"") + _checksum_lines(found))
         self.known.update(found)
-
-    def adopt(self, names: Collection[str]) -> None:
-        """Add the checksums of files that have none."""
-        new = {name: checksum((self._folder / name).read_bytes()) for name in names if name not in self.known}
-        if new:
-            self.add(new)
 
     def drop(self, names: Collection[str]) -> None:
         """Remove the lines of deleted files."""
@@ -158,7 +154,8 @@ class RunFolder:
             for draft in self.path.rglob(f"{DRAFT}*"):
                 if not draft.is_dir():  # a folder of that name is somebody else's
                     draft.unlink(missing_ok=True)
-            self._checksums.adopt([_name(path) for path in self._written() if path.exists()])
+            unknown = [path for path in self._written() if path.exists() and _name(path) not in self._checksums.known]
+            self._checksums.add({_name(path): checksum(path.read_bytes()) for path in unknown})
             yield
 
     def manifest(self) -> Manifest:
