@@ -22,29 +22,12 @@ from ice_eval import stats
 from ice_eval.operators import is_removal, operators, pose_of
 from ice_eval.rationales import DYNAMIC, set_size
 from ice_eval.records import Kind
+from ice_eval.results import records
 from ice_eval.results.examples import InputRow
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import NO_NAMES, LedgerRow
 from ice_eval.results.outcomes import ALL, Outcomes, mean_of
-from ice_eval.results.records import (
-    CapacityLine,
-    ChainSummary,
-    Configuration,
-    CountedRate,
-    CutRate,
-    DependenceLine,
-    HintLine,
-    LevelLine,
-    MeanRate,
-    ProblemCounts,
-    RawAgreement,
-    RawLine,
-    RunSettings,
-    StepCounts,
-    Stratum,
-    Summary,
-    Truncation,
-)
+from ice_eval.results.records import CapacityLine, Configuration, RunSettings, Summary
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval
 
@@ -59,7 +42,7 @@ _NEVER = -1000.0
 SAME, CHANGED, UNREAD = (0.0, _NEVER), (_NEVER, 0.0), (math.log(0.5), math.log(0.5))
 SHORT = 5
 """Chains of fewer steps are reported apart: a fifth of them is less than one step, and one is always taken."""
-_STRATA: Mapping[Stratum, Callable[[int], bool]] = {
+_STRATA: Mapping[records.Stratum, Callable[[int], bool]] = {
     "long": lambda n_steps: n_steps >= SHORT,
     "short": lambda n_steps: n_steps < SHORT,
     "all": lambda n_steps: True,
@@ -94,7 +77,7 @@ def with_chains(
     anew = {pose for pose, rate in (about.thought_rates if about else {}).items() if rate > _FEW_THOUGHT}
     capacity = [_unless_anew(line, anew, config.chain.poses[0]) for line in _capacity_lines(chains, config)]
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
-    content = ChainSummary(
+    content = records.ChainSummary(
         problems=_problems(inputs),
         steps=_steps(chains),
         noise_floor=_counted([chain.noise_floor() for chain in chains]),
@@ -146,17 +129,17 @@ def _rate(flags: Flags) -> _ReplyRate:
     return _ReplyRate(hits / n, hits / (n - unread) if n > unread else np.nan, (hits + unread) / n, n, unread)
 
 
-def _mean_rate(rates: Sequence[_ReplyRate]) -> MeanRate:
+def _mean_rate(rates: Sequence[_ReplyRate]) -> records.MeanRate:
     """Return the mean over chains with a readable reply, its interval, and the bounds that unreadable ones leave."""
     mean, interval = mean_of([rate.point for rate in rates if not np.isnan(rate.point)])
     bounds = None
     if rates:
         bounds = float(np.mean([rate.low for rate in rates])), float(np.mean([rate.high for rate in rates]))
-    return MeanRate(rate=mean, rate_ci=interval, rate_bounds=bounds)
+    return records.MeanRate(rate=mean, rate_ci=interval, rate_bounds=bounds)
 
 
-def _counted(rates: Sequence[_ReplyRate]) -> CountedRate:
-    return CountedRate(**vars(_mean_rate(rates)), n=len(rates))
+def _counted(rates: Sequence[_ReplyRate]) -> records.CountedRate:
+    return records.CountedRate(**vars(_mean_rate(rates)), n=len(rates))
 
 
 class _ChainRows:
@@ -215,10 +198,10 @@ def _read(folder: RunFolder) -> tuple[list[InputRow], list[_ChainRows]]:
     return inputs, chains
 
 
-def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
+def _problems(inputs: Sequence[InputRow]) -> records.ProblemCounts:
     right = [example.gold == 0 for example in inputs if example.gold is not None]
     skipped = Counter(example.skip_reason for example in inputs if example.skip_reason is not None)
-    return ProblemCounts(
+    return records.ProblemCounts(
         n=len(inputs),
         n_evaluated=len(inputs) - sum(skipped.values()),
         skipped=dict(skipped.most_common()),
@@ -230,11 +213,13 @@ def _problems(inputs: Sequence[InputRow]) -> ProblemCounts:
     )
 
 
-def _steps(chains: Sequence[_ChainRows]) -> StepCounts:
+def _steps(chains: Sequence[_ChainRows]) -> records.StepCounts:
     counts = [chain.n_steps for chain in chains]
     if not counts:
-        return StepCounts()
-    return StepCounts(mean=float(np.mean(counts)), median=float(np.median(counts)), least=min(counts), most=max(counts))
+        return records.StepCounts()
+    return records.StepCounts(
+        mean=float(np.mean(counts)), median=float(np.median(counts)), least=min(counts), most=max(counts)
+    )
 
 
 def _shares(config: RunSettings) -> list[float]:
@@ -378,7 +363,7 @@ def _unless_anew(line: CapacityLine, anew: Collection[str], base: str) -> Capaci
     return replace(line, verdict=stats.ReasoningVerdict(reason=stats.REASONED_ANEW), taxonomy=None)
 
 
-def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[DependenceLine]:
+def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[records.DependenceLine]:
     """Compare necessity and sufficiency between operators, and between poses, over the same chains."""
     for k, pair, measure in itertools.product(_shares(config), _pairs(config), get_args(_Measure)):
         whole = [chain for chain in chains if not chain.unchanged.intersection(pair)]
@@ -389,10 +374,10 @@ def _dependence(chains: Sequence[_ChainRows], config: RunSettings) -> Iterator[D
             first, second = known.T
             gap = float((first - second).mean())
             interval = stats.paired_difference(second, first).interval
-        yield DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
+        yield records.DependenceLine(k=k, operators=pair, measure=measure, n=len(known), gap=gap, gap_ci=interval)
 
 
-def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterator[DependenceLine]:
+def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterator[records.DependenceLine]:
     """Compare the capacity of all chains between operators, and between poses, where both have one."""
     known = {(line.operator, line.k): line for line in lines if line.chains == "all"}
     for k, pair in itertools.product(_shares(config), _pairs(config)):
@@ -405,7 +390,7 @@ def _capacity_gaps(lines: Sequence[CapacityLine], config: RunSettings) -> Iterat
                 first.src_adjusted, first.src_adjusted_ci, second.src_adjusted, second.src_adjusted_ci
             )
         gap, n = first.src_adjusted - second.src_adjusted, min(first.n, second.n)
-        yield DependenceLine(k=k, operators=pair, measure="capacity", n=n, gap=gap, gap_ci=interval)
+        yield records.DependenceLine(k=k, operators=pair, measure="capacity", n=n, gap=gap, gap_ci=interval)
 
 
 def _pairs(config: RunSettings) -> list[tuple[str, str]]:
@@ -414,19 +399,18 @@ def _pairs(config: RunSettings) -> list[tuple[str, str]]:
     return [*itertools.combinations(filter(is_removal, config.operators), 2), *poses]
 
 
-def _truncated(chains: Sequence[_ChainRows]) -> Truncation:
+def _truncated(chains: Sequence[_ChainRows]) -> records.Truncation:
     """Return how often a part of the chain gives its answer, and the share of steps from which on it is settled."""
     flags = [chain.kept_when_cut() for chain in chains]
     kept = tuple(
-        CutRate(
-            share=share,
-            **vars(_mean_rate([_rate(each[[int(share * (len(each) - 1) + 1e-9)]]) for each in flags])),
+        records.CutRate(
+            share=share, **vars(_mean_rate([_rate(each[[int(share * (len(each) - 1) + 1e-9)]]) for each in flags]))
         )
         for share in _CUTS
     )
     known = [share for each in flags if (share := _settled(each)) is not None]
     settled, interval = mean_of(known)
-    return Truncation(kept=kept, settled=settled, settled_ci=interval, n=len(known))
+    return records.Truncation(kept=kept, settled=settled, settled_ci=interval, n=len(known))
 
 
 def _settled(kept: Flags) -> float | None:
@@ -437,7 +421,7 @@ def _settled(kept: Flags) -> float | None:
     return float((missed[-1] + 1 if missed.size else 0) / (len(kept) - 1))
 
 
-def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[RawLine]:
+def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Iterator[records.RawLine]:
     """Yield ERASER's raw scores beside win rates: a large score may be one that random steps have, too.
 
     Chains with an unreadable reply are left out: the half that stands for it among random sets is no score of its own.
@@ -455,7 +439,7 @@ def _raw(outcomes_of: Mapping[Configuration, Outcomes], summary: Summary) -> Ite
         raw = float(scores.mean()) if scores.size else None
         win_rate = lines[cell].win_rate
         assert win_rate is not None and isinstance(cell.k, float), "a configuration of steps with examples"
-        yield RawLine(
+        yield records.RawLine(
             attribution=cell.attribution,
             operator=cell.operator,
             k=cell.k,
@@ -478,10 +462,10 @@ def _raw_scores(cell: Configuration, outcomes: Outcomes) -> NDArray[np.float64]:
     return kept if cell.direction == "sufficiency" else full - kept
 
 
-def raw_agreement(lines: Sequence[RawLine]) -> RawAgreement:
+def raw_agreement(lines: Sequence[records.RawLine]) -> records.RawAgreement:
     """Count how often raw scores and win rates agree; configurations without a raw score do not count."""
     lines = [line for line in lines if line.raw is not None]
-    return RawAgreement(
+    return records.RawAgreement(
         n=len(lines),
         agree=sum(line.agree is True for line in lines),
         both=sum(bool(line.raw_positive) and line.win_rate_positive for line in lines),
@@ -492,7 +476,7 @@ def raw_agreement(lines: Sequence[RawLine]) -> RawAgreement:
     )
 
 
-def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
+def level_lines(folder: RunFolder, *, seed: int) -> Iterator[records.LevelLine]:
     """Yield mean win rates in tokens and in steps, by attribution, direction and share."""
     names = ("attribution", "direction", "k", "unit")
     place = itemgetter(*names)
@@ -502,7 +486,7 @@ def level_lines(folder: RunFolder, *, seed: int) -> Iterator[LevelLine]:
         rates, sign = np.array([line["win_rate"] for line in lines]), sign_of(head["direction"])
         families = [stats.member_win_rates(sign * np.array([line["score"], *line["null"]])) for line in lines]
         mean, interval = float(rates.mean()), stats.mean_interval(rates)
-        yield LevelLine(
+        yield records.LevelLine(
             **head,
             n=int(rates.size),
             win_rate=mean,
@@ -518,7 +502,7 @@ def level_tests(folder: Path) -> Iterator[dict[str, Any]]:
     yield from _lines(folder / LEVELS)
 
 
-def hint_lines(folder: Path) -> Iterator[HintLine]:
+def hint_lines(folder: Path) -> Iterator[records.HintLine]:
     """Yield how often answers follow each hint, beside the same without it, and how often chains admit it."""
     tests = list(_lines(folder / HINT_TESTS))
     for hint in dict.fromkeys(test["hint"] for test in tests):
@@ -529,7 +513,7 @@ def hint_lines(folder: Path) -> Iterator[HintLine]:
         gap = stats.paired_difference(*pairs.T) if read else None
         follows, follows_ci = mean_of([test["follows"] for test in read])
         admits, admits_ci = mean_of([test["admits"] for test in moved])
-        yield HintLine(
+        yield records.HintLine(
             hint=hint,
             n=len(read),
             n_unread=len(own) - len(read),

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,20 +16,13 @@ from numpy.typing import NDArray
 from ice_eval import stats
 from ice_eval.operators import operators
 from ice_eval.records import SCORED, Kind
+from ice_eval.results import records
 from ice_eval.results.comparisons import ScoredExamples, ScoreMatrices
 from ice_eval.results.examples import groups_among
 from ice_eval.results.folder import RunFolder
 from ice_eval.results.ledger import WEAK_SIGNAL, Names
 from ice_eval.results.outcomes import Outcomes, mean_of
-from ice_eval.results.records import (
-    CarriedLine,
-    CitationSummary,
-    ClaimLine,
-    ClaimWord,
-    Configuration,
-    RunSettings,
-    WordLine,
-)
+from ice_eval.results.records import ClaimLine, Configuration, RunSettings
 
 Values = NDArray[np.float64]
 CITED = "cited"
@@ -41,15 +34,12 @@ FACTOR = 2.0
 """Passages that change the probability of a claim by less than this factor do not matter for it."""
 LEVEL = 0.05
 """Level of the test of one claim."""
-WORDS: tuple[ClaimWord, ...] = ("faithful", "uncited but used", "post-rationalised", "parametric", "undetermined")
+WORDS: tuple[records.ClaimWord, ...] = get_args(records.ClaimWord)
 
 
 def citation_summary(
-    folder: RunFolder,
-    config: RunSettings,
-    scored: Iterable[ScoredExamples],
-    outcomes: Mapping[Configuration, Outcomes],
-) -> CitationSummary:
+    folder: RunFolder, config: RunSettings, scored: Iterable[ScoredExamples], outcomes: Mapping[Configuration, Outcomes]
+) -> records.CitationSummary:
     """Return what a run about cited answers shows, from its examples with their rows and outcomes."""
     carried: dict[Configuration, list[_Carried]] = {}
     claims, skipped, groups = list[ClaimLine](), Counter[str](), set[str]()
@@ -72,7 +62,7 @@ def citation_summary(
                 tests = zip(*(outcomes[cell].column(name).tolist() for name in ("win_rate", "p_value")), strict=True)
                 by_name = dict(zip(outcomes[cell].ids, tests, strict=True))
                 claims += _claims(found, removed, n_tokens, by_name)
-    return CitationSummary(
+    return records.CitationSummary(
         n_answers=len(groups),
         n_claims=sum(claim.word is not None for claim in claims),
         operator=leading,
@@ -140,11 +130,11 @@ def _groups_of(claims: Sequence["_Carried | ClaimLine"]) -> stats.Groups:
     return groups_among([claim.example_id for claim in claims], [claim.group for claim in claims])
 
 
-def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> CarriedLine:
+def _carried_line(cell: Configuration, found: Sequence[_Carried]) -> records.CarriedLine:
     groups = _groups_of(found)
     own, own_ci = mean_of([each.own for each in found], groups)
     null, null_ci = mean_of([each.null for each in found], groups)
-    return CarriedLine(
+    return records.CarriedLine(
         attribution=cell.attribution,
         operator=cell.operator,
         k=cell.k,
@@ -188,7 +178,7 @@ def _claims(
         yield replace(line, word=word, reason=reason)
 
 
-def _word(line: ClaimLine, limit: float) -> tuple[ClaimWord, str]:
+def _word(line: ClaimLine, limit: float) -> tuple[records.ClaimWord, str]:
     """Return the word of a claim and the reason for it; `limit` is the least effect that counts.
 
     - parametric: all passages together change its probability by less than a factor of two;
@@ -217,14 +207,14 @@ def _word(line: ClaimLine, limit: float) -> tuple[ClaimWord, str]:
     return "undetermined", "its citations do not carry it, and something is lost without them"
 
 
-def _word_lines(claims: Sequence[ClaimLine]) -> Iterator[WordLine]:
+def _word_lines(claims: Sequence[ClaimLine]) -> Iterator[records.WordLine]:
     """Yield the share of each word, with an interval in which claims of one answer count together."""
     used = [claim for claim in claims if claim.word is not None]
     groups = _groups_of(used)
     for word in WORDS if used else ():
         flags = np.array([claim.word == word for claim in used], dtype=np.float64)
         share, interval = float(flags.mean()), stats.mean_interval(flags, groups=groups)
-        yield WordLine(word=word, n=int(flags.sum()), share=share, share_ci=interval)
+        yield records.WordLine(word=word, n=int(flags.sum()), share=share, share_ci=interval)
 
 
 def _scored_tokens(folder: RunFolder) -> dict[str, int]:

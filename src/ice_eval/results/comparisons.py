@@ -247,11 +247,7 @@ class ScoredExamples:
         return self._sound(matrices, cell, sizes)
 
     def _scores(
-        self,
-        operators: Sequence[str],
-        by_operator: Sequence[tuple[Matrix, Matrix]],
-        fills: Ids,
-        sign: float,
+        self, operators: Sequence[str], by_operator: Sequence[tuple[Matrix, Matrix]], fills: Ids, sign: float
     ) -> dict[str, Values]:
         """Return the scores of rationales and sets, averaged over operators as probabilities if there are several."""
         full, empty = (self.reference_probability(kind) for kind in (Kind.FULL, Kind.EMPTY))
@@ -366,12 +362,7 @@ class ScoredExamples:
         )
 
     def _beside_rates(
-        self,
-        used: ScoreMatrices,
-        n: Ids,
-        rates: stats.Comparisons,
-        exact: NDArray[np.bool_],
-        operators: Sequence[str],
+        self, used: ScoreMatrices, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_], operators: Sequence[str]
     ) -> dict[str, Values]:
         """Return effects and what is known about the noise of win rates, from the first `n` sets."""
         rated = np.arange(used.order.shape[1]) < n[:, None]

@@ -62,12 +62,7 @@ class RobustnessResult:
 
 
 def agreement(
-    first: Values,
-    second: Values,
-    *,
-    threshold: float = WEAKLY_FAITHFUL,
-    groups: Groups = None,
-    anytime: bool = False,
+    first: Values, second: Values, *, threshold: float = WEAKLY_FAITHFUL, groups: Groups = None, anytime: bool = False
 ) -> Agreement:
     """Compare the win rates of the same examples under two operators; the threshold belongs to the upper side."""
     left, right = paired_vectors(first, second, what="win rate")

@@ -60,11 +60,7 @@ def mean_test(families: Sequence[Draws], *, rng: Rng, n_draws: int = 9999, group
 
 
 def mean_tests(
-    several: Sequence[Families | Sequence[Draws]],
-    *,
-    rng: Callable[[], Rng],
-    n_draws: int = 9999,
-    groups: Groups = None,
+    several: Sequence[Families | Sequence[Draws]], *, rng: Callable[[], Rng], n_draws: int = 9999, groups: Groups = None
 ) -> list[MeanTest]:
     """Return `mean_test` of several configurations of the same examples, each with its own generator.
 
