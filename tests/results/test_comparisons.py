@@ -415,7 +415,7 @@ def test_rows_go_to_the_example_they_belong_to(book, adaptive):
             [family] = alone.families.rates()
             assert np.array_equal(family, families[one.example_id])
     assert found.column("win_rate")[:2].tolist() == [1.0, 0.0]
-    assert list(found.rationales) == [(2, 3), (2, 3), SETS[1]]
+    assert found.rationales == {0: (2, 3), 1: (2, 3), 3: SETS[1]}
 
 
 def test_the_clipped_share_of_the_signal_stays_within_two_and_is_nothing_where_the_signal_is_weak():

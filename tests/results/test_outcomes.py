@@ -81,9 +81,9 @@ def test_some_outcomes_keep_their_numbers_families_and_groups():
     assert (list(used.ids), len(used), used.column("win_rate").tolist()) == (["e0", "e2"], 2, rates)
     assert [each.tolist() for each in used.families.rates()] == [each.tolist() for each in families]
     assert groups_of(used) == [("g", ""), ("g", "")]
-    assert list(used.rationales) == [(0,), (1, 2)] and used.errors == {}
+    assert used.rationales == {0: (0,), 1: (1, 2)} and used.errors == {}
     last = gathered.select(np.array([False, True, True]))
-    assert (list(last.ids), last.errors, list(last.rationales)) == (["e1", "e2"], {0: "spoilt"}, [(1, 2)])
+    assert (list(last.ids), last.errors, last.rationales) == (["e1", "e2"], {0: "spoilt"}, {1: (1, 2)})
     assert [each.tolist() for each in last.families.rates()] == [families[1].tolist()]
     assert gathered.select(np.ones(3, dtype=bool)) is gathered
 

@@ -89,22 +89,8 @@ class InputRow:
 def inputs_table(rows: Sequence[InputRow]) -> pa.Table:
     """Return examples as an Arrow table, as stored in `inputs/`."""
     columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in INPUTS.names}
-    columns |= {name: _span_lists(columns[name]) for name in ("spans", "human")}
-    columns |= {name: [list(each.items()) for each in columns[name]] for name in ("fields", "attributions")}
-    columns["answers"] = [[(name, answer._asdict()) for name, answer in row.answers.items()] for row in rows]
-    columns["fills"] = [[fill._asdict() for fill in row.fills] for row in rows]
+    columns |= {name: [list(each.items()) for each in columns[name]] for name in ("fields", "attributions", "answers")}
     return pa.table(columns, schema=INPUTS)
-
-
-def _span_lists(lists: Sequence[Sequence[Span]]) -> pa.ListArray:
-    """Return the spans as a column, without creating an object per span."""
-    fields, starts, ends = [tuple(each) for each in zip(*itertools.chain(*lists), strict=True)] or ((), (), ())
-    kinds = (pa.string(), pa.int32(), pa.int32())
-    arrays = [pa.array(values, kind) for values, kind in zip((fields, starts, ends), kinds, strict=True)]
-    offsets = np.cumsum([0, *map(len, lists)])
-    return pa.ListArray.from_arrays(
-        pa.array(offsets, pa.int32()), pa.StructArray.from_arrays(arrays, fields=list(_SPAN))
-    )
 
 
 def input_rows(tables: Sequence[pa.Table]) -> list[InputRow]:

@@ -1,6 +1,7 @@
 """Outcomes of single examples: as columns of numbers, as the table of `examples.parquet`, and as records."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -53,8 +54,8 @@ class Outcomes:
     """False for examples without numbers."""
     errors: Mapping[int, str]
     """Example -> reason why it has no numbers."""
-    rationales: Sequence[tuple[int, ...]]
-    """Units of the rationale of each sound example; empty where they were not read."""
+    rationales: Mapping[int, tuple[int, ...]]
+    """Example -> units of its rationale, if it is sound and they were read."""
     _numbers: Mapping[str, _Packed | Column]
     families: Families
     """Win rates of all scored sets of each sound example, that of the rationale first."""
@@ -83,7 +84,8 @@ class Outcomes:
         sizes = np.zeros(len(examples), dtype=np.int32)
         sizes[sound] = members
         held = Families.of(families, members, sizes)
-        return cls(examples.ids, examples.groups, sound, errors, rationales, {**columns, **shared}, held)
+        units = dict(zip(np.flatnonzero(sound).tolist(), rationales, strict=False))
+        return cls(examples.ids, examples.groups, sound, errors, units, {**columns, **shared}, held)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -118,21 +120,15 @@ class Outcomes:
         if chosen.all():
             return self
         places = np.flatnonzero(chosen).tolist()
-        of_sound = _by_example(self) if self.rationales else {}
         return Outcomes(
             [self.ids[place] for place in places],
             [self.groups[place] for place in places],
             self.sound[chosen],
             {new: self.errors[old] for new, old in enumerate(places) if old in self.errors},
-            [of_sound[place] for place in places if place in of_sound],
+            {new: self.rationales[old] for new, old in enumerate(places) if old in self.rationales},
             {name: column[chosen] for name, column in self._numbers.items()},
             self.families.select(chosen),
         )
-
-
-def _by_example(outcomes: Outcomes) -> dict[int, tuple[int, ...]]:
-    """Return example -> units of its rationale."""
-    return dict(zip(np.flatnonzero(outcomes.sound).tolist(), outcomes.rationales, strict=True))
 
 
 class _GrowingColumn:
@@ -186,11 +182,7 @@ class GrowingOutcomes:
         for cell, found in outcomes.items():
             errors = {len(self._ids) + place: why for place, why in found.errors.items()}
             self._errors.setdefault(cell, {}).update(errors)
-            families: dict[str, Any] = {
-                "sound": found.sound,
-                "beaten": found.families.beaten,
-                "sizes": found.families.sizes,
-            }
+            families = {"sound": found.sound, **vars(found.families)}
             for name, values in {**found._numbers, **families}.items():
                 if name not in shared or found is first:
                     owner = None if name in shared else cell
@@ -206,7 +198,7 @@ class GrowingOutcomes:
         for cell, errors in self._errors.items():
             own = {name: column for (owner, name), column in columns.items() if owner in (None, cell)}
             sound, families = own.pop("sound"), Families(own.pop("beaten"), own.pop("sizes"))
-            found[cell] = Outcomes(self._ids, self._groups, sound, errors, (), own, families)
+            found[cell] = Outcomes(self._ids, self._groups, sound, errors, {}, own, families)
         return found
 
 
@@ -261,14 +253,6 @@ def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
     def numbers(name: str) -> Column:
         return np.stack([each.column(name) for each in several], axis=1).ravel()
 
-    def values(values_of: Callable[[Outcomes], Mapping[int, Any]]) -> list[Any]:
-        """Return a value per example and configuration, None where it is missing."""
-        found: list[Any] = [None] * (n_examples * n_cells)
-        for place, outcomes in enumerate(several):
-            for example, value in values_of(outcomes).items():
-                found[example * n_cells + place] = value
-        return found
-
     columns: dict[str, Any] = {"example_id": _named(np.repeat(np.arange(n_examples), n_cells), several[0].ids)}
     for name in ("attribution", "operator", "direction", "null"):
         own = [getattr(cell, name) for cell in cells]
@@ -285,7 +269,9 @@ def outcome_table(grouped: Mapping[Configuration, Outcomes]) -> pa.Table:
     flags = dict(zip(FLAGS, (np.abs(signal) < WEAK_SIGNAL, signal < 0, numbers("tie_rate") > TIE_FLAG), strict=True))
     for name, raised in {"exact": numbers("exact") == 1, **flags}.items():
         columns[name] = pa.array(raised, mask=~sound)
-    columns["error"], columns["rationale"] = values(lambda each: each.errors), values(_by_example)
+    places = list(itertools.product(range(n_examples), several))
+    columns["error"] = [each.errors.get(example) for example, each in places]
+    columns["rationale"] = [each.rationales.get(example) for example, each in places]
     return pa.table(columns, schema=OUTCOMES)
 
 

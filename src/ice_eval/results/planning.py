@@ -349,7 +349,10 @@ def fills_for(spreads: Sequence[stats.Spread], cost: Cost, *, m: int) -> int:
         return 1
     pooled = _pooled(spreads)
     fixed = max(cost.at(0).tokens_example, cost.tokens_fill)
-    cheapest = stats.cheapest_fills(pooled, cost_example=fixed, cost_fill=cost.tokens_fill)
+    # An example costs that of its fills beside that of the rows that depend on neither fills nor sets.
+    cheapest = stats.cheapest_m(
+        stats.Spread(pooled.between, pooled.fills), cost_example=fixed, cost_set=cost.tokens_fill
+    )
     return min(max(round(cheapest) if math.isfinite(cheapest) else m, FEWEST_FILLS), m)
 
 

@@ -35,7 +35,6 @@ from ice_eval.stats.intervals import (
 )
 from ice_eval.stats.planning import (
     Spread,
-    cheapest_fills,
     cheapest_m,
     detectable,
     detectable_win_rate,
@@ -122,7 +121,7 @@ __all__ = [
     "NOT_DISTINGUISHABLE", "PATTERNS", "POSITIVE", "Pattern", "RANDOM", "REASONED_ANEW", "REFERENCE_SHARE", "Reasoning",
     "ReasoningVerdict", "Robustness", "SCAFFOLDING", "STOP_AFTER", "Side", "Spread", "TAXONOMY", "Taxonomy",
     "UNDECIDABLE", "UNDECIDABLE_TIES", "Verdict", "WEAKLY_FAITHFUL", "WORDS", "Word", "adjusted", "adjusted_fdr",
-    "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_fills", "cheapest_m",
+    "adjusted_known", "agreement", "all_member_win_rates", "capacity", "ceiling", "cheapest_m",
     "compare", "compare_all", "compare_all_sequentially", "correlate", "correlation_pvalue", "detectable",
     "detectable_correlation", "detectable_win_rate", "difference_limits", "effect_size", "effect_sizes",
     "effect_sizes_by_fill", "effective_number", "excludes_chance", "fill_noise", "is_settled", "kappa", "m_for_width",

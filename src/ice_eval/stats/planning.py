@@ -124,15 +124,6 @@ def cheapest_m(spread: Spread, *, cost_example: float, cost_set: float) -> float
     return math.sqrt(spread.within / spread.between * cost_example / cost_set)
 
 
-def cheapest_fills(spread: Spread, *, cost_example: float, cost_fill: float) -> float:
-    """Return the number of fills per example that minimises the standard error at a given total cost.
-
-    Like `cheapest_m`, which holds beside it: an example costs `cost_example + F * cost_fill + M * cost_set`, where
-    `cost_example` is that of the rows that depend on neither.
-    """
-    return cheapest_m(Spread(spread.between, spread.fills), cost_example=cost_example, cost_set=cost_fill)
-
-
 def m_for_width(spread: Spread, *, m: int, wider: float) -> int:
     """Return the smallest number of random sets, at most `m`, that widens the interval by at most a share `wider`."""
     if not wider >= 0:
