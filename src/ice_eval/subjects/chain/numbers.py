@@ -434,7 +434,8 @@ def _spelled(match: "regex.Match[str]") -> str | None:
     if match["dozen"]:
         return "12"
     words = match["words"] and [_WORDS[word] for word in regex.findall(_WORD, match["words"].casefold())]
-    values = words or [int(unicodedata.numeric(character)) for character in match["cjk"]]
+    # Python 3.11 knows the value of 兩, but not that of 两.
+    values = words or [int(unicodedata.numeric(character)) for character in match["cjk"].replace("两", "兩")]
     small, group = (100, 10**3) if words else (10, 10**4)
     total = part = digit = 0
     for value in values:
