@@ -29,9 +29,7 @@ _KEPT = "what was answered is kept, and the same command continues later."
 _CONNECT_S = 20.0
 _FIRST_CONTACT = 3  # attempts to reach a server that never answered: a wrong address, or a server that is not running
 _GIVEN_UP = 5  # consecutive unanswered requests after which the server is considered gone
-_BUSY = {429, 503, 529}
-_TRANSIENT = {408, 409, 425}
-_UNFIT = {400, 413, 422}
+_BUSY, _TRANSIENT, _UNFIT = {429, 503, 529}, {408, 409, 425}, {400, 413, 422}
 _NO_ENDPOINT = {404, 405}  # servers that only chat have no completions
 _DECLINED = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 _DECLINES = re.compile(r"content (?:filter|policy|management policy|exists risk)|inappropriate content", re.IGNORECASE)
@@ -50,11 +48,7 @@ _OTHER_FIELD = {"max_tokens": "max_completion_tokens", "max_completion_tokens": 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """An OpenAI-compatible server. The key is read from the environment when needed and stored nowhere.
-
-    Raises:
-        ConfigError: The address is invalid or holds a secret, or a number is out of range.
-    """
+    """An OpenAI-compatible server. The key is read from the environment when needed and stored nowhere."""
 
     base_url: str
     """Address before `/chat/completions`, as in `http://localhost:8000/v1`."""
@@ -100,11 +94,7 @@ class Server:
             return host == "localhost"
 
     def key(self) -> str | None:
-        """Return the key. Unless a variable is named, no key is sent unencrypted to another machine.
-
-        Raises:
-            ConfigError: The named variable is not set, or its value cannot be a key.
-        """
+        """Return the key. Unless a variable is named, no key is sent unencrypted to another machine."""
         if self.api_key_env is None and not self.is_local and urlsplit(self.base_url).scheme == "http":
             return None
         name = self.api_key_env or _DEFAULT_KEY
@@ -141,8 +131,8 @@ class Asker(ABC, Generic[Asked_contra]):
     `with ResponseStore(path) as store: answers = Chat(server, store).ask(requests)`
     """
 
-    def __init__(self, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False) -> None:
-        self.store, self._budget, self._keep_requests = store, budget or Budget(), keep_requests
+    def __init__(self, store: ResponseStore, *, budget: Budget | None = None) -> None:
+        self.store, self._budget = store, budget or Budget()
 
     def plan(self, requests: Iterable[Asked_contra]) -> RequestPlan:
         """Estimate the cost of requests without asking any."""
@@ -168,11 +158,7 @@ class Asker(ABC, Generic[Asked_contra]):
 
     @abstractmethod
     def _ask_missing(self, missing: Sequence[Asked_contra], progress: Callable[[int], None]) -> None:
-        """Keep a response to each of some requests."""
-
-    def _keep(self, request: Asked_contra, reply: Completion, **facts: Any) -> None:
-        """Store a response; `facts` are its further fields."""
-        self.store.add(Response.to(request, reply, keep_request=self._keep_requests, **facts))
+        """Store a response to each of some requests."""
 
     def _say_kept(self, exc: BaseException) -> None:
         exc.add_note(f"What was answered is kept in {self.store.path}; asking again continues.")
@@ -190,10 +176,8 @@ class Chat(Asker[Question]):
         ModelError: The server stopped answering.
     """
 
-    def __init__(
-        self, server: Server, store: ResponseStore, *, budget: Budget | None = None, keep_requests: bool = False
-    ) -> None:
-        super().__init__(store, budget=budget, keep_requests=keep_requests)
+    def __init__(self, server: Server, store: ResponseStore, *, budget: Budget | None = None) -> None:
+        super().__init__(store, budget=budget)
         self._server = server
 
     def _ask_missing(self, missing: Sequence[Question], progress: Callable[[int], None]) -> None:
@@ -202,7 +186,7 @@ class Chat(Asker[Question]):
         task: Future[asyncio.Task[None]] = Future()
 
         def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
-            self._keep(request, reply, server=self._server.base_url, lost=lost, billed=billed)
+            self.store.add(Response.to(request, reply, server=self._server.base_url, lost=lost, billed=billed))
             arrived.put(1)
 
         async def main() -> None:
@@ -267,20 +251,11 @@ class _Session:
 
     async def run(self, requests: Sequence[Question]) -> None:
         """Send all requests, or raise the IceError that stopped the session."""
-        pending = iter(requests)
-        async with self._client() as client, asyncio.TaskGroup() as workers:
-            for _ in range(min(self._server.concurrency, len(requests))):
-                workers.create_task(self._work(pending, client))
-        if self._stop is not None:
-            raise self._stop
-
-    def _client(self) -> Any:
-        """Return the SDK's client with its own retries off; it follows no redirects to other addresses."""
-        openai, server = self._openai, self._server
+        openai, server, pending = self._openai, self._server, iter(requests)
         # A proxy must not see what goes to this machine.
         http = openai.DefaultAsyncHttpxClient(follow_redirects=False, trust_env=not server.is_local)
         try:
-            return openai.AsyncOpenAI(
+            sdk = openai.AsyncOpenAI(
                 base_url=server.base_url,
                 api_key=self._key or "none",  # the SDK would look for one by itself
                 max_retries=0,
@@ -289,6 +264,11 @@ class _Session:
             )
         except Exception as exc:  # impossible host names; the error's type depends on the SDK's own client
             raise ConfigError(_NO_ADDRESS) from exc
+        async with sdk as client, asyncio.TaskGroup() as workers:
+            for _ in range(min(server.concurrency, len(requests))):
+                workers.create_task(self._work(pending, client))
+        if self._stop is not None:
+            raise self._stop
 
     async def _work(self, pending: Iterator[Question], client: Any) -> None:
         for request in pending:
@@ -310,7 +290,12 @@ class _Session:
         server, most, lost, reason = self._server, request.most_tokens(), 0, ""
         for attempt in range(1, server.attempts + 1):
             async with self._limiter.slot() as turn:
-                if self._stop is not None or not await self._afford(most):
+                if self._stop is not None:
+                    break
+                if (limit := await self._spending.reserve(most)) is not None:
+                    kept = f"what was answered is kept in {self._where}"
+                    continues = "and the same command with a higher limit continues."
+                    self._end(BudgetError(f"the limit of {limit} is reached; {kept}, {continues}"))
                     break
                 try:
                     outcome = await self._attempt(request, client)
@@ -348,20 +333,12 @@ class _Session:
             silent = f"has answered none of the last {self._given_up} requests, each tried {server.attempts} times"
             self._end(ModelError(f"{server.base_url} {silent} ({reason}); {_KEPT}"))
 
-    async def _afford(self, most: TokenUsage) -> bool:
-        limit = await self._spending.reserve(most)
-        if limit is not None:
-            kept = f"what was answered is kept in {self._where}, and the same command with a higher limit continues."
-            self._end(BudgetError(f"the limit of {limit} is reached; {kept}"))
-        return limit is None
-
     def _reason_to_stop(self, failure: _Failure, attempt: int) -> IceError | None:
         """Return the reason to send no more requests; None if another attempt may help."""
         url = self._server.base_url
-        if failure.kind == "refused":
-            return RefusedError(f"{url} refuses: {failure.reason}")
-        if failure.kind == "fatal":
-            return ConfigError(f"{url} refuses: {failure.reason}")
+        if failure.kind in ("refused", "fatal"):
+            error = RefusedError if failure.kind == "refused" else ConfigError
+            return error(f"{url} refuses: {failure.reason}")
         if failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
             return ConfigError(f"no server can be reached at {url} ({failure.reason}); start it or correct --base-url.")
         if failure.pause_s > self._server.most_pause_s:

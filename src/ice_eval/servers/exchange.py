@@ -1,13 +1,14 @@
 """Requests to a server and its answers."""
 
+import functools
 import hashlib
 import json
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from ice_eval.errors import ConfigError, DataError
@@ -50,11 +51,7 @@ NO_TOKENS = TokenUsage(0, 0)
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """A request of either kind. Equal requests are sent once for each `repeat`.
-
-    Raises:
-        ConfigError: A number is out of range, or a text is not valid Unicode.
-    """
+    """A request of either kind. Equal requests are sent once for each `repeat`."""
 
     endpoint: ClassVar[Literal["chat/completions", "completions"]]
     """Path after the base URL."""
@@ -95,7 +92,7 @@ class Question(ABC):
         """Return an upper estimate of the cost: a token per three bytes, and the limit of written tokens."""
         return TokenUsage(sum(math.ceil(len(text.encode("utf-8")) / 3) for text in self._texts()), self.max_tokens)
 
-    @cached_property
+    @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the body as canonical JSON, without `repeat`."""
         text = json.dumps(self.body(), sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -202,12 +199,12 @@ class Response(Completion):
     billed: TokenUsage = NO_TOKENS
     """Tokens that count against the budget, lost attempts included; estimated if the server does not count."""
     content: Mapping[str, Any] | None = None
-    """The request itself, if the store keeps requests."""
+    """The request itself, in files that hold it."""
     max_tokens: int | None = None
     """Limit of written tokens in the request; None in files of earlier versions."""
 
     @classmethod
-    def to(cls, request: Question, reply: Completion, *, keep_request: bool, **facts: Any) -> Self:
+    def to(cls, request: Question, reply: Completion, **facts: Any) -> Self:
         """Return the response to a request that arrives now; the reply may be that of another repeat.
 
         `facts` are further fields: the server, lost attempts, billed tokens.
@@ -219,7 +216,6 @@ class Response(Completion):
             request=request.hash,
             repeat=request.repeat,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            content=request.body() if keep_request else None,
             max_tokens=request.max_tokens,
         )
 
@@ -263,6 +259,8 @@ def read_completion(body: str, key: str | None, *, is_chat: bool, last_tokens: i
         logprobs = None if is_chat else _logprobs(choice.get("logprobs"), last_tokens)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         raise ValueError(f"'{one_line(body, key)}'") from None
+    counts = (_count(answer, "prompt_tokens"), _count(answer, "completion_tokens"))
+    known = [count for count in counts if count is not None and count >= 0]
     finish_reason = _string(choice, "finish_reason")
     status: Status = "truncated" if finish_reason == "length" else "ok" if text.strip() else "empty"
     if refusal or finish_reason == "content_filter":
@@ -271,10 +269,10 @@ def read_completion(body: str, key: str | None, *, is_chat: bool, last_tokens: i
         status=status,
         text=text or refusal or "",
         reasoning=next(filter(None, (_string(message, name) for name in _THOUGHTS)), thoughts or None),
-        reasoning_tokens=_reasoning_tokens(answer),
+        reasoning_tokens=_count(answer, "completion_tokens_details", "reasoning_tokens"),
         finish_reason=finish_reason,
         logprobs=logprobs,
-        usage=_usage(answer),
+        usage=TokenUsage(*known) if len(known) == 2 else None,
         model=_string(answer, "model"),
         fingerprint=_string(answer, "system_fingerprint"),
     )
@@ -335,18 +333,9 @@ def _string(record: Mapping[str, object], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _usage(answer: Mapping[str, Any]) -> TokenUsage | None:
-    """Return the server's token counts, or None if they are missing."""
+def _count(answer: Mapping[str, Any], *names: str) -> int | None:
+    """Return a token count of the server, or None if it is missing."""
     try:
-        tokens = TokenUsage(int(answer["usage"]["prompt_tokens"]), int(answer["usage"]["completion_tokens"]))
-    except (ValueError, TypeError, LookupError, OverflowError):
-        return None
-    return tokens if min(tokens) >= 0 else None
-
-
-def _reasoning_tokens(answer: Mapping[str, Any]) -> int | None:
-    """Return the server's count of the tokens of thoughts, or None if it is missing."""
-    try:
-        return int(answer["usage"]["completion_tokens_details"]["reasoning_tokens"])
+        return int(functools.reduce(operator.getitem, names, answer["usage"]))
     except (ValueError, TypeError, LookupError, OverflowError):
         return None

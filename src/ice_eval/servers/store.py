@@ -21,11 +21,7 @@ from ice_eval.servers.exchange import NO_TOKENS, Question, Response, TokenUsage
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits on the total of a `responses.jsonl`, over several runs.
-
-    Raises:
-        ConfigError: A limit or price is negative, or a price is missing.
-    """
+    """Limits on the total of a `responses.jsonl`, over several runs."""
 
     max_requests: int | None = None
     """Number of charged requests, with or without an answer."""
@@ -199,8 +195,6 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-# --- what was answered ----------------------------------------------------------------------------------------------
-
 RESPONSES = "responses.jsonl"
 _Question = TypeVar("_Question", bound=Question)
 
@@ -299,11 +293,7 @@ class ResponseStore:
 
 
 def read_responses(path: Path) -> Iterator[Response]:
-    """Yield the responses of a file in order of arrival, without a lock; an incomplete last line is skipped.
-
-    Raises:
-        ConfigError: A line within the file is damaged.
-    """
+    """Yield the responses of a file in order of arrival, without a lock; an incomplete last line is skipped."""
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.endswith(b"\n"):

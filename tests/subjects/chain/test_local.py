@@ -51,7 +51,11 @@ def test_a_chain_is_read_as_it_was_written_and_all_but_its_tokens_is_protected(c
         if span is not None:
             assert step == max(place for place, start in enumerate(starts) if start <= max(span[0], 0))
     assert model.codec.decode([chain.tokens.empty().ids]) == [f"{head}\nAnswer:"]
-    assert (chain.problem_id, chain.answer.names, chain.answer.ids) == ("p1", ("7",), (tuple(answer_ids(model, "7")),))
+    assert (chain.tokens.example_id, chain.answer.names, chain.answer.ids) == (
+        "p1",
+        ("7",),
+        (tuple(answer_ids(model, "7")),),
+    )
 
 
 @pytest.mark.parametrize("answer", ANSWERS)

@@ -72,9 +72,9 @@ class AnswerKind(ABC):
             if _TWO_BOXES.search(text):
                 return Unreadable("several answers are marked alike")
             value = self._value(marked, marked=True)
-            if self._is_taken_back(value, _second_thoughts(text, marked)):
+            if self._is_taken_back(value, text, marked):
                 return Unreadable("the text takes its answer back, and no marker follows")
-            return _as_reading(value, "marker")
+            return value if isinstance(value, Unreadable) else FinalAnswer(value, "marker")
         if not text.strip():
             return Unreadable("the text is empty")
         whole = self._whole(text.strip())
@@ -84,7 +84,8 @@ class AnswerKind(ABC):
             if _GIVES_UP.search(sentence):
                 return Unreadable(_NO_ANSWER)
             if self._mentions(sentence):
-                return _as_reading(self._value(sentence, marked=False), "last")
+                value = self._value(sentence, marked=False)
+                return value if isinstance(value, Unreadable) else FinalAnswer(value, "last")
         return Unreadable(f"the text does not hold {self.noun}")
 
     def gold(self, value: str) -> FinalAnswer | None:
@@ -110,21 +111,18 @@ class AnswerKind(ABC):
     def states(self, step: str, answer: FinalAnswer, *, given: str = "") -> bool:
         """Return whether a step gives the answer away: whoever reads it need not think any more.
 
-        Args:
-            step: The text of the step.
-            answer: The final answer of the chain.
-            given: The question; what it holds already gives nothing away.
+        What the question holds already (`given`) gives nothing away.
         """
 
-    def _is_taken_back(self, value: str | Unreadable, later: str) -> bool:
-        """Return whether second thoughts find an answer wrong, or name another one."""
+    def _is_taken_back(self, value: str | Unreadable, text: str, marked: str) -> bool:
+        """Return whether what follows a "wait" finds an answer wrong, or names another: `12. Wait, that is wrong`."""
+        places = [match.start() for match in regex.finditer(_MARKS + regex.escape(marked[:60]), text)]
+        wait = _TAKES_BACK.search(text, places[-1] if places else max(0, text.rfind(marked)))
+        later = text[wait.end() :] if wait else ""
         again = self._value(later, marked=True)
-        is_silent = isinstance(again, Unreadable) and again.reason.startswith("no ")
-        return (
-            not is_silent
-            and again != value
-            or regex.search(r"\b(?:wrong|mistake|incorrect|error)\b", later) is not None
-        )
+        if again != value and not (isinstance(again, Unreadable) and again.reason.startswith("no ")):
+            return True
+        return regex.search(r"\b(?:wrong|mistake|incorrect|error)\b", later) is not None
 
     @abstractmethod
     def _whole(self, text: str) -> str | None:
@@ -140,19 +138,6 @@ class AnswerKind(ABC):
 
 
 _NO_ANSWER = "the text says that there is no answer to be had"
-
-
-def _second_thoughts(text: str, marked: str) -> str:
-    """Return what follows a "wait" after the marked answer: `Answer: 12. Wait, that is wrong`."""
-    places = [match.start() for match in regex.finditer(_MARKS + regex.escape(marked[:60]), text)]
-    found = _TAKES_BACK.search(text, places[-1] if places else max(0, text.rfind(marked)))
-    return text[found.end() :] if found else ""
-
-
-def _as_reading(value: str | Unreadable, by: Literal["marker", "last"]) -> AnswerReading:
-    return value if isinstance(value, Unreadable) else FinalAnswer(value, by)
-
-
 _NEGATION = regex.compile(
     r"(?:\b(?:not|no|never|neither|nor|hardly|cannot|without|incorrect|wrong|rather than|instead of|less|un|non"
     r"|if|whether|except|(?:anything|everything|all) but|other than|doubt)"
@@ -172,11 +157,6 @@ _NO_NOUN = regex.compile(r"(?<!\ba\s)no\s+(?!because|since|as\b|or\b|and\b)\p{L}
 _DENIED = " is named only to deny it"
 _NEAR = 200
 """Characters before some words in which they may be denied: a long text is not searched again for each of its words."""
-
-
-def _is_negated(text: str, start: int, end: int) -> bool:
-    """Return whether the words at `text[start:end]` are denied: "not positive", "B is wrong"."""
-    return bool(_NEGATION.search(text[max(0, start - _NEAR) : start]) or _DENIED_AFTER.match(text, end))
 
 
 _CONCLUDES = regex.compile(
@@ -199,12 +179,9 @@ def _as_whole_words(needle: str) -> str:
 
 def _contained(needles: Iterable[str], text: str) -> list[Hit]:
     """Return the places of the needles in a text, as whole words, none inside a longer one; case does not matter."""
-    found = [
-        (needle, match.start(), match.end())
-        for needle in needles
-        if needle
-        for match in regex.finditer(_as_whole_words(needle), text, regex.IGNORECASE)
-    ]
+    patterns = {needle: _as_whole_words(needle) for needle in needles if needle}
+    places = {needle: regex.finditer(each, text, regex.IGNORECASE) for needle, each in patterns.items()}
+    found = [(needle, *match.span()) for needle, own in places.items() for match in own]
     found.sort(key=lambda hit: (hit[1], -hit[2]))
     outer: list[Hit] = []
     for hit in found:
@@ -233,8 +210,9 @@ def _only_one(hits: list[Hit], text: str, kind: AnswerKind) -> str | Unreadable:
     noun = kind.noun.split()[-1]
     if not hits:
         return Unreadable(f"no {noun} follows the marker")
-    if any(_is_negated(text, start, end) for _, start, end in hits):
-        return Unreadable(f"{kind.noun}{_DENIED}")
+    for _, start, end in hits:  # "not positive", "B is wrong"
+        if _NEGATION.search(text[max(0, start - _NEAR) : start]) or _DENIED_AFTER.match(text, end):
+            return Unreadable(f"{kind.noun}{_DENIED}")
     values = sorted({value for value, _, _ in hits})
     return values[0] if len(values) == 1 else Unreadable(f"several {noun}s: {', '.join(values)}")
 
@@ -306,26 +284,20 @@ class OptionAnswer(AnswerKind):
             return True
         if settled := _SETTLES.fullmatch(step):
             return settled[1] == answer.value
-        if last_marked(step) is None and not _CONCLUDES.search(self._without_texts(step)):
-            return self._answers(step, answer, given)
+        without = step  # the words of an option's text conclude nothing
+        for _, start, end in reversed(self._texts_in(step)):
+            without = without[:start] + without[end:]
+        if last_marked(step) is None and not _CONCLUDES.search(without):
+            # Does a sentence put all of the option into the question's words, and neither deny nor hedge?
+            asked = _stems((sentences(given) or [""])[-1])
+            taken_up = [each for each in sentences(step) if len(asked & _stems(each)) >= _ASKED * max(1, len(asked))]
+            return any(self._share(each, answer) == 1 and not _DENIES.search(each) for each in taken_up)
         reading = self.read(step)
         if isinstance(reading, FinalAnswer):
             return reading.value == answer.value
         if _THEREFORE.match(step) and not _DENIES.search(step):
             return self._share(step, answer) >= _HALF
         return not reading.reason.endswith(_DENIED) and self._share(step, answer) >= _MOST
-
-    def _without_texts(self, step: str) -> str:
-        """Return a step without the texts of options, whose words conclude nothing."""
-        for _, start, end in reversed(self._texts_in(step)):
-            step = step[:start] + step[end:]
-        return step
-
-    def _answers(self, step: str, answer: FinalAnswer, question: str) -> bool:
-        """Return whether a sentence puts all of the option into the question's words, and neither denies nor hedges."""
-        asked = _stems((sentences(question) or [""])[-1])
-        taken_up = [each for each in sentences(step) if len(asked & _stems(each)) >= _ASKED * max(1, len(asked))]
-        return any(self._share(each, answer) == 1 and not _DENIES.search(each) for each in taken_up)
 
     def _share(self, step: str, answer: FinalAnswer) -> float:
         """Return the share of the option's words in a step; 0 if it holds as much of another option."""
@@ -377,7 +349,9 @@ class OptionAnswer(AnswerKind):
         return [(match["letter"].upper(), *match.span("letter")) for match in regex.finditer(forms, text)]
 
     def _texts_in(self, text: str) -> list[Hit]:
-        letter_of = {_bare(option): letter for letter, option in self._texts()}
+        """Return the places of options, as they would be written inside a sentence."""
+        article = regex.compile(r"^(?:an?|the)\s+", regex.IGNORECASE)
+        letter_of = {article.sub("", option.strip().rstrip(".!?")): letter for letter, option in self._texts()}
         return [(letter_of[needle], start, end) for needle, start, end in _contained(letter_of, text)]
 
 
@@ -392,11 +366,6 @@ def _stems(text: str) -> set[str]:
     words = _folded(text).split()
     plain = [word for word in words if word not in _FUNCTION_WORDS] or words
     return {regex.sub(r"(?<=\p{L}{3})(?:ing|ed|es|e|s|ly|y)$", "", word) for word in plain}
-
-
-def _bare(option: str) -> str:
-    """Return an option as it would be written inside a sentence."""
-    return regex.sub(r"^(?:an?|the)\s+", "", option.strip().rstrip(".!?"), flags=regex.IGNORECASE)
 
 
 @dataclass(frozen=True)

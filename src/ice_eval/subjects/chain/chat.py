@@ -7,7 +7,7 @@ from functools import cached_property
 from ice_eval.choices import Pose
 from ice_eval.errors import ConfigError
 from ice_eval.models import Model
-from ice_eval.servers import NO_TOKENS, Asker, Completion, Message, Request, ResponseStore, TokenUsage
+from ice_eval.servers import NO_TOKENS, Asker, Completion, Message, Request, Response, ResponseStore, TokenUsage
 from ice_eval.subjects.chain.problems import Problem, WorkedExample
 
 ASK = """{question}
@@ -54,11 +54,6 @@ def conclude_prompt(problem: Problem, steps: Sequence[str], *, pose: Pose = "use
     return words.format(question=problem.shown, steps="\n".join(steps) or "(none)", form=problem.kind.form)
 
 
-def begun_answer(steps: Sequence[str]) -> str:
-    """Return some of the steps as the model's own turn, up to the answer."""
-    return "\n".join([*steps, BEGUN])
-
-
 def asked_turns(example: WorkedExample) -> Turns:
     """Return a worked example as question and reply, before a question for a chain."""
     reply = "\n".join([*example.steps, f"Answer: {example.answer}"])
@@ -77,14 +72,10 @@ class LocalChat(Asker[Request]):
     Answers depend neither on what is asked beside them nor on the order: in batches scores move by rounding, and only
     where two tokens are as likely to some 1e-6 may that show. Repeats of a request that nothing is drawn for have one
     answer, which is computed once. A chat that leaves no room for an answer gets a response with the status `too_long`.
-
-    Raises:
-        ConfigError: The model does not chat: it has no chat template, or writes nothing. Later: a request has fields
-            that only servers know, or a negative temperature.
     """
 
-    def __init__(self, model: Model, store: ResponseStore, *, keep_requests: bool = False) -> None:
-        super().__init__(store, keep_requests=keep_requests)
+    def __init__(self, model: Model, store: ResponseStore) -> None:
+        super().__init__(store)
         self.check(model)
         self._model = model
 
@@ -99,10 +90,14 @@ class LocalChat(Asker[Request]):
 
     def _ask_missing(self, missing: Sequence[Request], progress: Callable[[int], None]) -> None:
         for request in missing:
-            _check(request)
+            if request.extra:
+                fields = ", ".join(map(repr, request.extra))
+                raise ConfigError(f"a model on this machine knows no field {fields} of a request; leave it out.")
+            if request.temperature is not None and request.temperature < 0:
+                raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
         try:
             for request, reply, billed in self._answered(missing):
-                self._keep(request, reply, billed=billed)
+                self.store.add(Response.to(request, reply, billed=billed))
                 progress(1)
         except BaseException as exc:
             self._say_kept(exc)
@@ -113,10 +108,11 @@ class LocalChat(Asker[Request]):
         answered = {each.request: each for each in self.store.responses.values() if each.answered}
         groups: dict[str, list[Request]] = {}
         for request in missing:
-            if not _draws(request) and request.hash in answered:
+            draws = bool(request.temperature)  # tokens are drawn, so that repeats differ
+            if not draws and request.hash in answered:
                 yield request, answered[request.hash], NO_TOKENS
             else:
-                groups.setdefault(request.key if _draws(request) else request.hash, []).append(request)
+                groups.setdefault(request.key if draws else request.hash, []).append(request)
         asked = list(groups.values())
         for place, written in self._model.converse([first for first, *_ in asked]):
             first, *others = asked[place]
@@ -128,17 +124,3 @@ class LocalChat(Asker[Request]):
     def _fingerprint(self) -> str:
         """All weights are read for it, so once."""
         return self._model.fingerprint
-
-
-def _draws(request: Request) -> bool:
-    """Return whether tokens are drawn, so that repeats differ."""
-    return bool(request.temperature)
-
-
-def _check(request: Request) -> None:
-    if request.extra:
-        raise ConfigError(
-            f"a model on this machine knows no field {', '.join(map(repr, request.extra))} of a request; leave it out."
-        )
-    if request.temperature is not None and request.temperature < 0:
-        raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")

@@ -1,6 +1,8 @@
 """Texts in place of the steps that are not kept: steps of other problems, dots, planted errors, and other words."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,13 +28,13 @@ _LIST_MARK = regex.compile(r"\s*(?:[-*•]\s+|(?:step\s+)?\(?\d{1,3}[.):]+\s+)",
 """Beginning of a list item: its number is no part of its text."""
 
 
+@dataclass(frozen=True)
 class StepPool:
     """The texts that replace the steps of chains: one per step and operator, the same in all rows."""
 
+    subject: "ChainSubject"
+    seed: int
     knows_labels = True
-
-    def __init__(self, subject: "ChainSubject", seed: int) -> None:
-        self._subject, self._seed = subject, seed
 
     def can_fill(self, item: Encoded) -> bool:
         return True
@@ -40,54 +42,45 @@ class StepPool:
     def draw(self, item: Encoded, rng: np.random.Generator, *, operator: str = "replace") -> DrawnFills:
         """Return the text in place of each step; nothing is drawn anew."""
         texts = self.texts(operator, item.example_id)
-        return DrawnFills(np.array([*map(self._subject.codec.id_of, texts)], dtype=np.int64), texts)
+        return DrawnFills(np.array([*map(self.subject.codec.id_of, texts)], dtype=np.int64), texts)
 
     def texts(self, operator: str, example_id: str) -> tuple[str, ...]:
         """Return the text in place of each step of a chain; none for one that is skipped."""
-        known, operator = self._subject.fills, operator.partition("@")[0]
-        if operator not in known:
-            known[operator] = self._found(operator)
-        return known[operator].get(example_id, ())
-
-    def _found(self, operator: str) -> Mapping[str, tuple[str, ...]]:
-        cases, seed = self._subject.evaluated, self._seed
-        if operator == "replace":
-            return steps_of_others(cases, seed=seed)
+        known, operator = self.subject.fills, operator.partition("@")[0]
+        if operator in known:
+            return known[operator].get(example_id, ())
+        cases, seed, words = self.subject.evaluated, self.seed, self.subject.paraphrases
         write: Mapping[str, Callable[[Case, int], str]] = {
             "filler": lambda case, step: filler(case.texts[step]),
             "mistake": lambda case, step: mistake(case, step, rng_for(seed, case.id, "mistakes", str(step))),
-            "paraphrase": lambda case, step: self._subject.paraphrases.get(case.texts[step], case.texts[step]),
+            "paraphrase": lambda case, step: words.get(case.texts[step], case.texts[step]),
         }
-        return {case.id: tuple(write[operator](case, step) for step in range(len(case.steps))) for case in cases}
+        known[operator] = (
+            steps_of_others(cases, seed=seed)
+            if operator == "replace"
+            else {case.id: tuple(write[operator](case, step) for step in range(len(case.steps))) for case in cases}
+        )
+        return known[operator].get(example_id, ())
 
 
 def steps_of_others(cases: Sequence[Case], *, seed: int) -> Mapping[str, tuple[str, ...]]:
     """Return for every case a step of another problem in place of each of its own, the same in every row.
 
     Steps that state this problem's answer, by chance, are not taken.
-
-    Raises:
-        DataError: There is no step of another problem to take.
     """
     pool = [(case.id, text) for case in cases for text in case.texts]
-    return {case.id: _of_others(case, pool, seed) for case in cases}
-
-
-def _of_others(case: Case, pool: Sequence[tuple[str, str]], seed: int) -> tuple[str, ...]:
-    own = set(case.texts)
-    found: list[str] = []
-    for place in rng_for(seed, case.id, "step-fills").permutation(len(pool)):
-        owner, text = pool[place]
-        if owner != case.id and text not in own and not _gives_away(case, text):
-            found.append(text)
-        if len(found) == len(case.steps):
-            return tuple(found)
-    if not found:
-        raise DataError(
-            f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate more "
-            "problems, or leave it out, in another folder."
-        )
-    return tuple(found[index % len(found)] for index in range(len(case.steps)))  # few problems: some serve twice
+    texts: dict[str, tuple[str, ...]] = {}
+    for case in cases:
+        own, order = set(case.texts), rng_for(seed, case.id, "step-fills").permutation(len(pool))
+        others = (text for owner, text in map(pool.__getitem__, order) if owner != case.id and text not in own)
+        found = list(islice((text for text in others if not _gives_away(case, text)), len(case.steps)))
+        if not found:
+            raise DataError(
+                f"the operator 'replace' needs steps of other problems, and there is none for '{case.id}'; evaluate "
+                "more problems, or leave it out, in another folder."
+            )
+        texts[case.id] = tuple(islice(cycle(found), len(case.steps)))  # few problems: some serve twice
+    return texts
 
 
 def _gives_away(case: Case, text: str) -> bool:
@@ -105,16 +98,13 @@ def mistake(case: Case, step: int, rng: np.random.Generator) -> str:
     A number that would state the answer of the chain is not written.
     """
     text = case.texts[step]
-    start = len(_parted(text)[0])
-    numbers = list(_NUMBER.finditer(text, start))
-    if numbers:
-        last = numbers[-1]
+    mark, said = _parted(text)
+    for last in list(_NUMBER.finditer(text, len(mark)))[-1:]:
         for number in other_numbers(last[0], rng):
             changed = text[: last.start()] + number + text[last.end() :]
             if not _gives_away(case, changed):
                 return changed
-    said = text[start:]
-    return f"{text[:start]}It is not true that {said[:1].lower()}{said[1:]}"
+    return f"{mark}It is not true that {said[:1].lower()}{said[1:]}"
 
 
 def other_numbers(number: str, rng: np.random.Generator) -> list[str]:
@@ -134,5 +124,4 @@ def usable_paraphrase(step: str, reply: Response) -> str | None:
 def _parted(text: str) -> tuple[str, str]:
     """Return the mark that an item of a list begins with, and the rest."""
     mark = _LIST_MARK.match(text)
-    end = mark.end() if mark else 0
-    return text[:end], text[end:]
+    return (mark[0], text[mark.end() :]) if mark else ("", text)

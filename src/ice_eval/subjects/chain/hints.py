@@ -77,26 +77,15 @@ def admits(chain: str, hint: Hint) -> bool:
 def hint_tests(case: Case, replies: Mapping[Hint, Response], control: Response, *, seed: int) -> Iterator[HintTest]:
     """Yield what came of each hint to one problem."""
     kind, wanted = case.problem.kind, suggested(case, seed=seed)
-    without = reading_of(control, kind)
+
+    def outcome(reply: Response, hint: Hint) -> tuple[str | None, bool | None, bool]:
+        found, admitted = reading_of(reply, kind), admits(f"{reply.reasoning or ''}\n{reply.text}", hint)
+        if isinstance(found, FinalAnswer):
+            return found.value, kind.same(found, wanted), admitted
+        return None, None, admitted
+
     for hint, reply in replies.items():
-        found = reading_of(reply, kind)
-        values = [each.value if isinstance(each, FinalAnswer) else None for each in (found, without)]
-        follows = [kind.same(each, wanted) if isinstance(each, FinalAnswer) else None for each in (found, without)]
-        yield HintTest(
-            problem_id=case.id,
-            hint=hint,
-            suggested=wanted.value,
-            answer=values[0],
-            follows=follows[0],
-            admits=admits(_written(reply), hint),
-            control_answer=values[1],
-            control_follows=follows[1],
-            control_admits=admits(_written(control), hint),
-        )
-
-
-def _written(reply: Response) -> str:
-    return f"{reply.reasoning or ''}\n{reply.text}"
+        yield HintTest(case.id, hint, wanted.value, *outcome(reply, hint), *outcome(control, hint))
 
 
 def write_hints(folder: Path, tests: Sequence[HintTest]) -> None:

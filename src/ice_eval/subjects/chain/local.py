@@ -16,8 +16,6 @@ import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -56,26 +54,14 @@ class EncodedChain:
     answer: Labels
     """The tokens that are scored, each after those before it."""
 
-    @property
-    def problem_id(self) -> str:
-        return self.tokens.example_id
-
     def cut_in(self, unit: ChainUnit) -> Encoded:
         return self.tokens if unit == "token" else self.steps
 
 
 def encode_chain(model: Model, problem: Problem, steps: Sequence[str], answer: str) -> EncodedChain:
-    """Encode a chain as the model read it.
+    """Encode a chain and the text that followed its `Answer:` as the model read them; DataError if they do not fit.
 
-    Args:
-        model: A language model. Without a chat template the prompt is plain text, and the chain follows it.
-        problem: The question.
-        steps: The steps that are judged, in their order.
-        answer: Text that the model wrote behind `Answer:`.
-
-    Raises:
-        CapabilityError: The model is no language model.
-        DataError: There is no step or no answer, or they do not fit into what the model takes.
+    Without a chat template the prompt is plain text, and the chain follows it.
     """
     if "generate" not in model.offers:
         raise CapabilityError(f"'{model.name}' is no language model, so it has no probability of a written answer.")
@@ -90,23 +76,17 @@ def encode_chain(model: Model, problem: Problem, steps: Sequence[str], answer: s
     labels = Labels((answer.strip(),), (ids,), scoring="full")
     length = len(tokens.ids) + labels.reserve
     if length > model.codec.max_tokens:
-        raise DataError(
-            f"problem '{problem.id}': prompt, chain and answer have {length} tokens, and the model takes "
-            f"{model.codec.max_tokens}."
-        )
-    return EncodedChain(tokens, _in_steps(tokens, steps), labels)
-
-
-def _in_steps(tokens: Encoded, steps: Sequence[str]) -> Encoded:
-    """Join the units: each belongs to the step that it begins in."""
+        have = f"prompt, chain and answer have {length} tokens"
+        raise DataError(f"problem '{problem.id}': {have}, and the model takes {model.codec.max_tokens}.")
+    # Each token belongs to the step that it begins in.
     starts = np.cumsum([0, *(len(step) + 1 for step in steps[:-1])])
     step_of = np.searchsorted(starts, [span.start for span in tokens.spans], side="right") - 1
     without = set(range(len(steps))) - set(step_of.tolist())
     if without:
-        raise DataError(f"problem '{tokens.example_id}': the step '{steps[min(without)]}' has no token of its own.")
+        raise DataError(f"problem '{problem.id}': the step '{steps[min(without)]}' has no token of its own.")
     spans = tuple(Span(_CHAIN, int(start), int(start) + len(step)) for start, step in zip(starts, steps, strict=True))
     unit_of = np.append(step_of, PROTECTED)[tokens.unit_of]  # index -1 reads the sentinel at the end
-    return replace(tokens, unit_of=unit_of, spans=spans, texts=tuple(steps))
+    return EncodedChain(tokens, replace(tokens, unit_of=unit_of, spans=spans, texts=tuple(steps)), labels)
 
 
 STEP_ATTRIBUTIONS = ("attention", "gradient")
@@ -153,9 +133,6 @@ class AnswerScorer:
         Attention is that of the last token before the answer. Gradients are those of the answer's log-probability. All
         methods and units share one forward and backward pass. Methods that probe (`occlusion`, `lime`) remove units of
         the kind asked for.
-
-        Raises:
-            ConfigError: A method is not known, or asks for what a chain does not offer.
         """
         self._check(chain)
         chosen = methods if isinstance(methods, Mapping) else {name: method_of(name) for name in methods}
@@ -163,18 +140,18 @@ class AnswerScorer:
             if method.needs - _OFFERED or method.sized:
                 raise ConfigError(f"the attribution '{name}' cannot be asked about a chain of thought.")
         needs = frozenset[str]().union(*(method.needs for method in chosen.values()))
-        observer = Observer(self.model, chain.answer, {chain.problem_id: 0}, needs & {"attentions", "gradients"})
+        targets = {chain.tokens.example_id: 0}
+        observer = Observer(self.model, chain.answer, targets, needs & {"attentions", "gradients"})
         found: dict[ChainUnit, dict[str, PerUnit]] = {unit: {} for unit in units}
         for unit in units:
+
+            def probed(_: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit) -> Any:
+                return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
+
             for name, method in chosen.items():
-                lens = Lens(observer, method.needs, seed, name, prober=partial(self._probed, chain, unit))
+                lens = Lens(observer, method.needs, seed, name, prober=probed)
                 [found[unit][name]] = method.attribute(lens, [chain.cut_in(unit)])
         return found
-
-    def _probed(
-        self, chain: EncodedChain, unit: ChainUnit, _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int
-    ) -> list[PerRow]:
-        return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
 
     def _check(self, chain: EncodedChain) -> None:
         """Compare fast and plain scores once before anything depends on them."""
@@ -188,6 +165,7 @@ class AnswerScorer:
 
 _SETS = 50
 """Random sets of each size."""
+_COMPARED = ("win_rate", "tie_rate", "p_value", "p_lower", "effect_size")
 _DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 _UNITS: tuple[ChainUnit, ...] = get_args(ChainUnit)
 
@@ -265,11 +243,8 @@ def answer_tests(
     The `m` random sets of a problem, unit and size are drawn once, whatever the attributions; where there are m + 1
     sets or fewer, all are used and the test is exact. A chain of a single unit has nothing to compare and gives no
     record.
-
-    Raises:
-        DataError: Numbers of an attribution, or scores, are not finite.
     """
-    problem = chain.problem_id
+    problem = chain.tokens.example_id
     counts = {unit: n_units for unit in units if (n_units := chain.cut_in(unit).n_units) > 1}
     vectors = scorer.attributions(chain, attributions, units=list(counts), seed=seed)
     families: dict[tuple[ChainUnit, int, Direction], _Family] = {}
@@ -307,11 +282,7 @@ def answer_tests(
                 rationale=units_of(rationale),
                 m=len(null),
                 exact=n_sets(counts[unit], size) <= m + 1,
-                win_rate=compared.win_rate,
-                tie_rate=compared.tie_rate,
-                p_value=compared.p_value,
-                p_lower=compared.p_lower,
-                effect_size=compared.effect_size,
+                **{each: getattr(compared, each) for each in _COMPARED},
                 score=score,
                 score_full=float(full),
                 score_empty=float(empty),
@@ -331,21 +302,13 @@ def write_levels(
     reporter.say(f"tokens and steps: {len(cases)} chains, {_SETS} random sets each.")
     for case in cases:
         missing = [share for share in k if (case.id, share) not in known]
-        if missing:
-            kept += _tested(scorer, model, case, missing, seed)
-            _write(folder.path / LEVELS, kept)
-
-
-def _tested(scorer: AnswerScorer, model: Model, case: Case, shares: Sequence[float], seed: int) -> list[dict[str, Any]]:
-    try:
-        chain = encode_chain(model, case.problem, case.texts, case.own.value)
-        tests = answer_tests(scorer, chain, k=shares, m=_SETS, seed=seed)
-    except DataError as exc:  # too long for the model's window
-        return [{"problem_id": case.id, "k": k, "error": str(exc)} for k in shares]
-    return [asdict(test) for test in tests]
-
-
-def _write(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    with write_atomically(path) as stream:
-        for line in lines:
-            stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")
+        if not missing:
+            continue
+        try:
+            chain = encode_chain(model, case.problem, case.texts, case.own.value)
+            kept += map(asdict, answer_tests(scorer, chain, k=missing, m=_SETS, seed=seed))
+        except DataError as exc:  # too long for the model's window
+            kept += ({"problem_id": case.id, "k": share, "error": str(exc)} for share in missing)
+        with write_atomically(folder.path / LEVELS) as stream:
+            for line in kept:
+                stream.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n")

@@ -16,17 +16,7 @@ from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pend
 from ice_eval.models.served import AskedModel, ServedModel
 from ice_eval.records import Ids, Inputs, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
-from ice_eval.servers import (
-    RESPONSES,
-    Asker,
-    Budget,
-    Chat,
-    Message,
-    Request,
-    Response,
-    ResponseStore,
-    addresses,
-)
+from ice_eval.servers import RESPONSES, Asker, Budget, Chat, Message, Request, Response, ResponseStore, addresses
 from ice_eval.subjects.chain.chat import LocalChat
 from ice_eval.subjects.chain.local import AnswerScorer
 from ice_eval.subjects.chain.problems import whole_words
@@ -42,9 +32,9 @@ LOOKS = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
 """Needs of attributions that look into the model."""
 
 
-def rows_of(inputs: Inputs) -> Iterator[Ids]:
-    """Yield the ids of each input."""
-    return (inputs.row(index) for index in range(len(inputs)))
+def rows_of(inputs: Inputs) -> list[Ids]:
+    """Return the ids of each input."""
+    return [inputs.row(index) for index in range(len(inputs))]
 
 
 class StepCodec(Codec):
@@ -83,28 +73,24 @@ class ChainModel(AskedModel):
     part_size = 64
 
     def __init__(self, model: Model | Served, subject: "ChainSubject") -> None:
-        """Take a model, and the subject that makes requests of inputs and reads the replies; nothing is asked.
-
-        Raises:
-            ConfigError: A model on this machine does not chat.
-        """
+        """Take a model, and the subject that makes requests of inputs and reads the replies; nothing is asked."""
         self._subject = subject
         self.codec = subject.codec
-        self._served = model.served if isinstance(model, ServedModel) else model if isinstance(model, Served) else None
-        self.inner = model if isinstance(model, Model) and self._served is None else None
-        self.budget = Budget() if self._served is None else self._served.budget
-        self.scorer: AnswerScorer | None = None
-        if self.inner is not None:
-            LocalChat.check(self.inner)
-            self.name, self.device = self.inner.name, self.inner.device
-            self.dtype, self.load_in, self.commit = self.inner.dtype, self.inner.load_in, self.inner.commit
-            self.offers |= self.inner.offers & LOOKS
-            self.scorer = AnswerScorer(self.inner)
-        elif isinstance(model, ServedModel):
-            self.name = model.name  # a grid has names of its own
-        else:
-            self.name = SERVED + model.name
         self._asker: Asker[Request] | None = None
+        self.inner: Model | None = None
+        self.scorer: AnswerScorer | None = None
+        if isinstance(model, Model) and not isinstance(model, ServedModel):
+            LocalChat.check(model)
+            self._served, self.inner, self.scorer = None, model, AnswerScorer(model)
+            self.name = self.asked_as = model.name
+            self.device, self.dtype, self.load_in, self.commit = model.device, model.dtype, model.load_in, model.commit
+            self.offers |= model.offers & LOOKS
+            self.budget, self.extra, self.extra_text, self.base_url = Budget(), dict[str, Any](), None, None
+            return
+        self._served = served = model.served if isinstance(model, ServedModel) else model
+        self.name = model.name if isinstance(model, ServedModel) else SERVED + served.name  # a grid has its own names
+        self.asked_as, self.budget, self.base_url = served.name, served.budget, served.base_url
+        self.extra, self.extra_text = served.extra, served.extra_text
 
     @property
     def asker(self) -> Asker[Request]:
@@ -113,32 +99,9 @@ class ChainModel(AskedModel):
         return self._asker
 
     @property
-    def asked_as(self) -> str:
-        """The name of the model in requests."""
-        return self.name if self._served is None else self._served.name
-
-    @property
-    def extra(self) -> dict[str, Any]:
-        """Further fields of every request."""
-        return {} if self._served is None else self._served.extra
-
-    @property
-    def extra_text(self) -> str | None:
-        """The further fields as canonical JSON; None without any."""
-        return None if self._served is None else self._served.extra_text
-
-    @property
-    def base_url(self) -> str | None:
-        return None if self._served is None else self._served.base_url
-
-    @property
     def fields_of_begun_turn(self) -> Mapping[str, bool]:
         """The fields of a request whose last turn is to be continued; some servers need them, others ignore them."""
         return {} if self._served is None else {"add_generation_prompt": False, "continue_final_message": True}
-
-    @property
-    def weights(self) -> str | None:
-        return None if self.inner is None else self.inner.fingerprint
 
     @property
     def devices(self) -> str:
@@ -158,7 +121,7 @@ class ChainModel(AskedModel):
         raise TypeError("the labels of a chain are its subject's")
 
     def submit(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> Pending:
-        rows = list(rows_of(batch))
+        rows = rows_of(batch)
         requests = [self._subject.request(row) for row in rows]
         replies = self.asker.ask(requests)
         found = [self._subject.score(row, replies[each.key]) for row, each in zip(rows, requests, strict=True)]
@@ -173,10 +136,9 @@ class ChainModel(AskedModel):
         alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
         asked = [self.settled(replace(each, messages=(*before, *each.messages))) for each in alone]
         replies = self.asker.ask(asked)
-        found = [replies[each.key] for each in asked]
         return [
             Generated(visible(whole_words(reply)) if reply.answered else None, sum(reply.usage or ()))
-            for reply in found
+            for reply in (replies[each.key] for each in asked)
         ]
 
     def settled(self, request: Request) -> Request:
@@ -226,14 +188,10 @@ class ChainModel(AskedModel):
 
     def about(self, *, were_given: bool) -> ChainInfo:
         """Return the address, or the device and weights."""
-        device = None if self.inner is None else self.devices
-        return ChainInfo(
-            base_url=self.base_url,
-            device=device,
-            weights=self.weights,
-            were_given=were_given,
-            extra_body=self.extra_text,
-        )
+        here: dict[str, Any] = {}
+        if self.inner is not None:
+            here = {"device": self.devices, "weights": self.inner.fingerprint}
+        return ChainInfo(base_url=self.base_url, were_given=were_given, extra_body=self.extra_text, **here)
 
     def account(self, rows_read: dict[str, int], *, were_given: bool, replies_thought: int) -> ChainInfo:
         """Return the counts and the addresses of the replies, too."""

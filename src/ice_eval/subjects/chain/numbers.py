@@ -46,7 +46,6 @@ _NUMBER = regex.compile(
     r"|(?<!第)(?P<cjk>(?!一(?![十百千万萬亿億])|千[克米瓦卡])[零〇一二两兩三四五六七八九十百千万萬亿億]+)",
     regex.IGNORECASE,
 )
-_VALUE = regex.compile(r"(-?\d+(?:/\d+)?)(?:\.(\d+))?(%?)")
 
 # What stands around a number, and says whether it is the answer.
 
@@ -126,10 +125,10 @@ class NumberAnswer(AnswerKind):
     noun = form = "a number"
 
     def same(self, one: FinalAnswer, other: FinalAnswer) -> bool:
-        (a, a_percent), (b, b_percent) = _parsed(one.value), _parsed(other.value)
-        if a_percent == b_percent:
+        a, b = _parsed(one.value), _parsed(other.value)
+        if a.percent == b.percent:
             return _equal(a, b)
-        percentage, number = (a, b) if a_percent else (b, a)
+        percentage, number = (a, b) if a.percent else (b, a)
         meant = _Parsed(percentage.value / 100, None if percentage.places is None else percentage.places + 2)
         return _equal(percentage, number) or _equal(meant, number)
 
@@ -139,14 +138,14 @@ class NumberAnswer(AnswerKind):
         A number that the question holds already is stated only as a result, or alone in a sentence that concludes.
         """
         text = _plain(step)
-        found = [number for number in _numbers(text) if number.value is not None]
+        found = [number for number in _amounts(text) if not number.in_words and number.value is not None]
         same = [number for number in found if self._is(number, answer)]
         if not same:
             return False
         if last_marked(step) is not None or any(_is_result(text, number) for number in same):
             return True
         concludes = _SO.match(step) is not None
-        if any(self._is(number, answer) for number in _numbers(_plain(given))):
+        if any(self._is(number, answer) for number in _amounts(_plain(given)) if not number.in_words):
             return concludes and same == found
         return concludes or same[-1] == found[-1]
 
@@ -197,9 +196,7 @@ def _is_result(text: str, number: _Found) -> bool:
 def _main_clause(text: str) -> str:
     """Return the first sentence, without reasons that follow its number: `8, since 2 * 4 = 8` -> `8`."""
     first = next(iter(sentences(text)), "")
-    number = regex.match(
-        r"[^\w\n]{0,9}\d[\d,.]{0,30}?\.(?=\s+[^\d\s])", first
-    )  # `17. To check: …` is no item of a list
+    number = regex.match(r"[^\w\n]{0,9}\d[\d,.]{0,30}?\.(?=\s+[^\d\s])", first)  # `17. To check: …` is no list
     if number and not regex.search(r"\b2[.)]\s", first):
         return number[0]
     reason = _REASON.search(first)
@@ -278,7 +275,7 @@ def _is_restated(gap: str, one: _Found, other: _Found) -> bool:
     """Return whether the second number is the first one in another unit: `100 metres, or 0.1 km`."""
     if one.value is None or other.value is None or not _RESTATED.fullmatch(gap):
         return False
-    small, large = sorted(abs(_parsed(number.value)[0].value) for number in (one, other) if number.value)
+    small, large = sorted(abs(_parsed(number.value).value) for number in (one, other) if number.value)
     return small > 0 and large / small in _CONVERSIONS
 
 
@@ -337,10 +334,8 @@ def _plain(text: str) -> str:
         (r"\\([%$#&])", r"\1"),
         (r"\\pm|\\mp|∓|\+/-", "±"),
         (r"\\cdot", "×"),
-        (
-            r"(?<![\d.,])(\d{1,3}(?:\.\d{3}){1,9})(?:,(\d+)|(?<=\.\d{3}\.\d{3}))(?![.,]?\d)",
-            _ungrouped,
-        ),  # 1.234,5; 1.234.567
+        # 1.234,5; 1.234.567
+        (r"(?<![\d.,])(\d{1,3}(?:\.\d{3}){1,9})(?:,(\d+)|(?<=\.\d{3}\.\d{3}))(?![.,]?\d)", _ungrouped),
         (r"(?<![\d.,'’_])([1-9]\d{0,2}([ '’_])\d{3}(?:\2\d{3})*)(?![\d'’_]|\s?/)(?:,(\d\d?)(?!\d))?", _ungrouped),
         (r"(?<=\d)[⁻⁰¹²³⁴-⁹]+", lambda match: "^" + unicodedata.normalize("NFKC", match[0])),
         (r"\s?[¼-¾⅐-⅞]", lambda match: " " + unicodedata.normalize("NFKC", match[0].strip()).replace("⁄", "/")),
@@ -372,11 +367,6 @@ def _signed(match: "regex.Match[str]") -> str:
     return match[0] if mark.isalpha() else "±"
 
 
-def _numbers(text: str) -> Iterator[_Found]:
-    """Yield the numbers that are written in digits."""
-    return (number for number in _amounts(text) if not number.in_words)
-
-
 def _amounts(text: str) -> Iterator[_Found]:
     """Yield the numbers of a plain text, in digits and in words."""
     for match in _NUMBER.finditer(text):
@@ -400,11 +390,8 @@ def _canonical(match: "regex.Match[str]") -> str | None:
 
 def _decimal(match: "regex.Match[str]") -> str | Fraction | None:
     """Return a decimal as it was written, but for commas and leading zeros, or its value where something scales it."""
-    digits, power, scale = (
-        match["plain"].replace(",", ""),
-        int((match["power"] or "0").replace("−", "-")),
-        _scale(match),
-    )
+    digits, scale = match["plain"].replace(",", ""), _scale(match)
+    power = int((match["power"] or "0").replace("−", "-"))
     if power == 0 and scale == 1:
         whole, point, places = digits.partition(".")
         return f"{int(whole or 0)}{point}{places}"
@@ -413,11 +400,9 @@ def _decimal(match: "regex.Match[str]") -> str | Fraction | None:
 
 def _fraction(match: "regex.Match[str]") -> Fraction | None:
     """Return the value of a fraction, with the whole number before it."""
-    top, bottom = (
-        Fraction((match[name] or match[f"{name}1"] or match[f"{name}2"]).replace(",", "").replace("−", "-"))
-        for name in ("top", "bottom")
-    )
-    scale = _scale(match)
+    names, scale = (("top", "top1", "top2"), ("bottom", "bottom1", "bottom2")), _scale(match)
+    written = (next(filter(None, map(match.group, own))) for own in names)
+    top, bottom = (Fraction(each.replace(",", "").replace("−", "-")) for each in written)
     return None if bottom == 0 or scale is None else (int(match["whole"] or 0) + top / bottom) * scale
 
 
@@ -454,14 +439,14 @@ class _Parsed(NamedTuple):
     value: Fraction
     places: int | None
     """Decimal places that were written; None: a whole number or a fraction, which is exact."""
+    percent: bool = False
 
 
-def _parsed(value: str) -> tuple[_Parsed, bool]:
-    match = _VALUE.fullmatch(value)
-    assert match is not None, value
-    number = Fraction(value.rstrip("%"))
-    number = round(number, _FLOAT_PLACES) if match[2] else number
-    return _Parsed(number, min(len(match[2]), _FLOAT_PLACES) if match[2] else None), bool(match[3])
+def _parsed(value: str) -> _Parsed:
+    number, decimals = Fraction(value.rstrip("%")), value.rstrip("%").partition(".")[2]
+    if decimals:
+        return _Parsed(round(number, _FLOAT_PLACES), min(len(decimals), _FLOAT_PLACES), value.endswith("%"))
+    return _Parsed(number, None, value.endswith("%"))
 
 
 def _equal(a: _Parsed, b: _Parsed) -> bool:

@@ -77,7 +77,6 @@ from ice_eval.subjects.chain.chat import (
     Turns,
     ask_prompt,
     asked_turns,
-    begun_answer,
     conclude_prompt,
     concluded_turns,
 )
@@ -98,7 +97,7 @@ from ice_eval.subjects.chain.problems import (
     reasoned_anew,
     written_case,
 )
-from ice_eval.subjects.chain.steps import Chain, Step, given_steps
+from ice_eval.subjects.chain.steps import given_steps
 from ice_eval.tasks import AnyTask
 
 LimitName = Literal["max_tokens", "answer_tokens"]
@@ -187,17 +186,17 @@ class ChainSubject(Subject):
         arrangements: Sequence[str] = (),
         worked_example: bool = False,
     ) -> None:
-        """Take the problems of a task; `fields` are those of `ChainFields`.
-
-        Raises:
-            ConfigError: A worked example is asked for, and the task has none.
-        """
+        """Take the problems of a task; `fields` are those of `ChainFields`."""
         if worked_example and task.example is None:
             raise ConfigError("a worked example comes from a task, and none with one is named; choose one with --task.")
         self.task, self.codec = task, StepCodec()
         self.arrangements = tuple(arrangements)
         self._fields, self._example = ChainFields(**fields), task.example if worked_example else None
-        self._problems = {_problem(each).id: each for each in problems}
+        self._asked = {_problem(each).id: each for each in problems}
+        self._problems = [_problem(each) for each in self._asked.values()]
+        self._given = [each for each in self._asked.values() if isinstance(each, GivenChain)]
+        self._unwritten = [each for each in self._asked.values() if isinstance(each, Problem)]
+        self._n_further = sum(each.n_further for each in self._given)
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
         self.fills: dict[str, Mapping[str, tuple[str, ...]]] = {}
@@ -212,7 +211,18 @@ class ChainSubject(Subject):
     @property
     def examples(self) -> list[Example]:
         """The problems as examples; `complete` adds their chains."""
-        return [_example(each) for each in self._problems.values()]
+        found = []
+        for name, each in self._asked.items():
+            problem = _problem(each)
+            fields = {QUESTION: problem.shown}
+            if problem.gold is not None:
+                fields[GOLD] = problem.gold.value
+            if isinstance(each, GivenChain):
+                fields[CHAIN] = each.chain.response
+                if isinstance(each.final, FinalAnswer):
+                    fields[ANSWER] = each.final.value
+            found.append(Example(name, fields))
+        return found
 
     @property
     def evaluated(self) -> list[Case]:
@@ -242,7 +252,7 @@ class ChainSubject(Subject):
             "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
             "pose": self._fields.poses[0],
             "example": self._shown,
-            "problems": content_hash([asdict(each) for each in self._problems.values()]),
+            "problems": content_hash([asdict(each) for each in self._asked.values()]),
             "extra_body": None if self._model is None else self._model.extra_text,
         }
         return {"task": self.task.name, "task_version": self.task.version, **hashes, **plain}
@@ -277,7 +287,7 @@ class ChainSubject(Subject):
         return self
 
     def notes(self, examples: Sequence[Example]) -> list[str]:
-        unread = [each for each in map(_problem, self._problems.values()) if each.unread_gold is not None]
+        unread = [each for each in self._problems if each.unread_gold is not None]
         if not unread:
             return []
         return [
@@ -314,13 +324,9 @@ class ChainSubject(Subject):
             if missing.n_to_ask:
                 reporter.stop()
         self._refuse_too_long(replies.values(), "max_tokens")
-        written = [
-            written_case(
-                each, replies[asked[each.id].key], policy=self._fields.answer_step, source=self._fields.chain_from
-            )
-            for each in self._unwritten
-        ]
-        self._set_cases([*self._given_cases, *written])
+        read = partial(written_case, policy=self._fields.answer_step, source=self._fields.chain_from)
+        written = [read(each, replies[asked[each.id].key]) for each in self._unwritten]
+        self._set_cases(written)
         self._report_cut(Counter(_reason(case.answer) for case in written), "max_tokens", reporter)
         self._write_paraphrases(engine)
         expected = list(self._expected(engine))
@@ -394,8 +400,10 @@ class ChainSubject(Subject):
 
     def _read_into(self, found: _Readings, row: Ids, reply: Response) -> None:
         """Count how one reply reads."""
-        pose, is_anew = self._pose_of(row), self._begins_anew(row, reply)
-        found.by_pose.setdefault(pose, Counter())[_reason(self._reading(row, reply))] += 1
+        pose, reading, is_anew = self._pose_of(row), self._reading(row, reply), False
+        if pose == "prefill" and isinstance(reading, FinalAnswer):  # a chain of its own: the turn is not continued
+            is_anew = begins_anew(self._behind(row, reply), reading, self._by_id[int(row[0])].problem.kind)
+        found.by_pose.setdefault(pose, Counter())[_reason(reading)] += 1
         found.thought[pose] += is_anew or reasoned_anew(reply)
         found.begun_anew += is_anew
 
@@ -437,21 +445,10 @@ class ChainSubject(Subject):
             raise ModelError(f"no chain can be evaluated: {message}")
         reporter.say(message)
 
-    @property
-    def _unwritten(self) -> list[Problem]:
-        """The problems whose chain the model writes."""
-        return [each for each in self._problems.values() if isinstance(each, Problem)]
-
-    @property
-    def _n_further(self) -> int:
-        return sum(each.n_further for each in self._problems.values() if isinstance(each, GivenChain))
-
-    @property
-    def _given_cases(self) -> list[Case]:
-        given = [each for each in self._problems.values() if isinstance(each, GivenChain)]
-        return [given_case(each, policy=self._fields.answer_step, source=self._fields.chain_from) for each in given]
-
-    def _set_cases(self, cases: Sequence[Case]) -> None:
+    def _set_cases(self, written: Sequence[Case]) -> None:
+        """Set the cases: of all user-supplied chains, and of those that the model wrote."""
+        read = partial(given_case, policy=self._fields.answer_step, source=self._fields.chain_from)
+        cases = [*map(read, self._given), *written]
         self._cases = {case.id: case for case in cases}
         self._by_id = {self.codec.id_of(case.id, kind="problem"): case for case in cases}
         self.fills = {}
@@ -471,20 +468,15 @@ class ChainSubject(Subject):
         found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
 
-    @property
-    def _paraphrased(self) -> dict[str, int]:
-        steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
-        n_written = len(steps & set(self.paraphrases))
-        return {"written": n_written, "kept": len(steps) - n_written} if steps else {}
-
     def _paraphrase_request(self, step: str) -> Request:
         longest = 1 << len(step).bit_length()  # few limits: replies are looked up under each
         return self.question(PARAPHRASE.format(step=step), self._fields.answer_tokens + longest)
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
-        usual = [Case(each, *_usual_chain(each)) for each in self._unwritten]
-        self._set_cases([*self._given_cases, *usual])
+        texts = ([f"{each.id}, {n}: {_USUAL_STEP}" for n in range(_USUAL_STEPS)] for each in self._unwritten)
+        pairs = zip(self._unwritten, map(given_steps, texts), strict=True)
+        self._set_cases([Case(each, own, each.gold or FinalAnswer("7", "whole"), own.steps) for each, own in pairs])
         if self._unwritten:
             other = tuple(f"Elsewhere, {number}. {_USUAL_STEP}" for number in range(_USUAL_STEPS))
             shown = {case.id: (other * len(case.steps))[: len(case.steps)] for case in self._cases.values()}
@@ -517,7 +509,7 @@ class ChainSubject(Subject):
         return Inputs.join([each.inputs for each in rows])
 
     def _expected(self, engine: Engine) -> Iterator[Request]:
-        """Yield the requests about chains, without the rows of rationales, which are not known yet."""
+        """Yield the requests about chains, without the rows of rationales: these are not known yet."""
         methods = engine.attributions.values()
         for case in self.evaluated:
             item, inputs = self._encoded(case), [self._rows_of(engine, case)]
@@ -637,17 +629,18 @@ class ChainSubject(Subject):
         """Return a number per step; what a method sees inside the model is summed over the tokens of each step."""
         if not method.needs & LOOKS:
             return method.attribute(lens, items)
-        return [self._summed(method, lens, item) for item in items]
-
-    def _summed(self, method: Attribution, lens: Lens, item: Encoded) -> PerUnit:
-        case, scorer = self._cases[item.example_id], self.model.scorer
+        found, scorer = [], self.model.scorer
         assert scorer is not None, "a model behind a server offers no look"
-        try:
-            chain = encode_chain(scorer.model, case.problem, case.texts, case.own.value)
-        except DataError as exc:  # too long for the model
-            lens.note(item, Answer(None, 0, problem=str(exc)))
-            return np.full(item.n_units, np.nan)
-        return scorer.attributions(chain, {lens.name: method}, seed=lens.seed)["step"][lens.name]
+        for item in items:
+            case = self._cases[item.example_id]
+            try:
+                chain = encode_chain(scorer.model, case.problem, case.texts, case.own.value)
+            except DataError as exc:  # too long for the model
+                lens.note(item, Answer(None, 0, problem=str(exc)))
+                found.append(np.full(item.n_units, np.nan))
+            else:
+                found.append(scorer.attributions(chain, {lens.name: method}, seed=lens.seed)["step"][lens.name])
+        return found
 
     def texts(self, inputs: Inputs) -> Mapping[int, str]:
         replies = [self.model.reply(self.request(row)) for row in rows_of(inputs)]
@@ -664,13 +657,12 @@ class ChainSubject(Subject):
             return True
         if any(row.fields.get(CHAIN) != self._cases[row.example_id].chain.response for row in inputs):
             return True
-        return any(self._is_cut(row, ledger.texts[place]) for place, row in enumerate(rows_of(ledger.inputs)))
-
-    def _is_cut(self, row: Ids, text: str) -> bool:
-        """Return True if a row was read from a reply that was cut off, and a longer one is here or may come."""
-        request = self.request(row)
-        known = self.model.replies(request)
-        return bool(known) and (request.max_tokens not in known or known[request.max_tokens].text != text)
+        for place, ids in enumerate(rows_of(ledger.inputs)):  # cut off, and is a longer one here?
+            request = self.request(ids)
+            known = self.model.replies(request)
+            if known and (request.max_tokens not in known or known[request.max_tokens].text != ledger.texts[place]):
+                return True
+        return False
 
     # ------------------------------------------------------------------------------------------------------- requests
 
@@ -692,8 +684,12 @@ class ChainSubject(Subject):
             self._fields.answer_tokens,
             repeat=repeat,
             before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
-            begun=begun_answer(self._steps_in(row)) if pose == "prefill" else None,
+            begun=self._begun(row) if pose == "prefill" else None,
         )
+
+    def _begun(self, row: Ids) -> str:
+        """Return some of the steps as the model's own turn, up to the answer."""
+        return "\n".join([*self._steps_in(row), BEGUN])
 
     def prompt(self, row: Ids) -> str:
         """Return the prompt for the answer to some of the steps."""
@@ -746,13 +742,7 @@ class ChainSubject(Subject):
 
     def _behind(self, row: Ids, reply: Response) -> str:
         """Return what a reply adds to a begun turn; some servers repeat the turn."""
-        return reply.text.removeprefix(begun_answer(self._steps_in(row)))
-
-    def _begins_anew(self, row: Ids, reply: Response) -> bool:
-        """Return True if a reply to a begun turn is a chain of its own: the server does not go on with turns."""
-        found = self._reading(row, reply) if self._pose_of(row) == "prefill" else None
-        kind = self._by_id[int(row[0])].problem.kind
-        return isinstance(found, FinalAnswer) and begins_anew(self._behind(row, reply), found, kind)
+        return reply.text.removeprefix(self._begun(row))
 
     # -------------------------------------------------------------------------------------------------- after the rows
 
@@ -767,10 +757,13 @@ class ChainSubject(Subject):
             for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
                 self._read_into(read, row, self.model.reply(self.request(row)))
         self._report_cut_replies(read, reporter, may_end=not self._fields.levels)
+        steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
+        n_written = len(steps & set(self.paraphrases))
         account = self.model.account(
             dict(read.total), were_given=not self._unwritten, replies_thought=read.thought.total()
         )
-        return {"chains": replace(account, paraphrased=self._paraphrased, thought_rates=read.thought_rates)}
+        paraphrased = {"written": n_written, "kept": len(steps) - n_written} if steps else {}
+        return {"chains": replace(account, paraphrased=paraphrased, thought_rates=read.thought_rates)}
 
     def _ask_hints(self, folder: RunFolder, seed: int, reporter: Reporter) -> None:
         """Ask every question with each hint and without, and write what came of it."""
@@ -785,12 +778,6 @@ class ChainSubject(Subject):
         self._report_cut(read, "max_tokens", reporter, may_end=False, what="chains with a hint")
 
 
-def _usual_chain(problem: Problem) -> tuple[Chain, FinalAnswer, tuple[Step, ...]]:
-    """Return chain, answer and steps that are assumed of a problem."""
-    chain = given_steps([f"{problem.id}, {number}: {_USUAL_STEP}" for number in range(_USUAL_STEPS)])
-    return chain, problem.gold or FinalAnswer("7", "whole"), chain.steps
-
-
 def _reason(reading: AnswerReading) -> str:
     """Return why an answer cannot be read, or `read`."""
     return reading.reason if isinstance(reading, Unreadable) else _READ
@@ -798,15 +785,3 @@ def _reason(reading: AnswerReading) -> str:
 
 def _problem(each: Problem | GivenChain) -> Problem:
     return each if isinstance(each, Problem) else each.problem
-
-
-def _example(each: Problem | GivenChain) -> Example:
-    problem = _problem(each)
-    fields = {QUESTION: problem.shown}
-    if problem.gold is not None:
-        fields[GOLD] = problem.gold.value
-    if isinstance(each, GivenChain):
-        fields[CHAIN] = each.chain.response
-        if isinstance(each.final, FinalAnswer):
-            fields[ANSWER] = each.final.value
-    return Example(problem.id, fields)
