@@ -36,14 +36,17 @@ class Aligned(NamedTuple):
 
 
 def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *, name: str = "mine") -> Aligned:
-    """Align an explanation with the units of an example with these fields; errors use `name`.
-
-    Raises:
-        DataError: The explanation is of another text; the message shows both tokenisations.
-    """
+    """Align an explanation with the units of an example with these fields; errors use `name`, and show both texts."""
     where = f"the attribution '{name}', example '{item.example_id}'"
-    if explanation.pieces is None:
-        return _counted(explanation, item, where)
+    if explanation.pieces is None:  # one score per unit, or one per token of the model's input
+        found = per_unit(explanation.scores, item)
+        if found is None:
+            raise DataError(
+                f"{where}: {len(explanation.scores)} numbers were given, and the text has {item.n_units} units (the "
+                f"input of the model has {len(item.ids)} tokens). Give tokens too, so that they can be matched. "
+                f"ours: {' | '.join(item.texts[:20])}"
+            )
+        return Aligned(found, np.ones(item.n_units, dtype=bool), False, np.arange(item.n_units))
     if not explanation.pieces and not explanation.is_set:
         raise DataError(f"{where}: there are no tokens. ours: {' | '.join(item.texts[:20])}")
     joined = _JoinedFields(item, item.whole or fields, where)
@@ -60,18 +63,6 @@ def align(explanation: Explanation, item: Encoded, fields: Mapping[str, str], *,
     if explanation.is_set:
         values = (values > 0).astype(np.float64)
     return Aligned(values if covered.any() else np.full_like(values, np.nan), covered, cut, parts)
-
-
-def _counted(explanation: Explanation, item: Encoded, where: str) -> Aligned:
-    """Read scores without pieces: one per unit, or one per token of the model's input."""
-    scores = per_unit(explanation.scores, item)
-    if scores is None:
-        raise DataError(
-            f"{where}: {len(explanation.scores)} numbers were given, and the text has {item.n_units} units (the input "
-            f"of the model has {len(item.ids)} tokens). Give tokens too, so that they can be matched. "
-            f"ours: {' | '.join(item.texts[:20])}"
-        )
-    return Aligned(scores, np.ones(item.n_units, dtype=bool), False, np.arange(item.n_units))
 
 
 def per_unit(scores: NDArray[np.float64], item: Encoded) -> NDArray[np.float64] | None:

@@ -1,5 +1,6 @@
 """Explanations of other tools, the interface of formats, and the matching of explanations with examples."""
 
+import itertools
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -175,11 +176,7 @@ class Matched(NamedTuple):
 
 
 def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Matched:
-    """Match explanations with examples by id, else by text, else by position.
-
-    Raises:
-        DataError: Two are of one example, a text is that of several, or not one belongs to an example.
-    """
+    """Match explanations with examples by id, else by text, else by position."""
     ids_of: dict[_Text, list[str]] = defaultdict(list)
     for example in examples:  # a text is given as fields by name, or as all of them one after another
         ids_of[_comparable(example.fields)].append(example.id)
@@ -206,20 +203,17 @@ def of_examples(source: object, examples: Sequence[Example], *, name: str) -> Ma
             raise DataError(f"{where}: a second one of example '{identity}'; one per example is expected.")
         found[identity] = each
     if given and not any(example.id in found for example in examples):
+        texts = (
+            (each.text or "") if isinstance(each.text, str | None) else " ".join(each.text.values()) for each in given
+        )
+        shown = [f"{_one_line(text):.40}…" for text in itertools.islice(texts, 3)]
+        theirs = [text if each.id is None else repr(each.id) for each, text in zip(given, shown, strict=False)]
         raise DataError(
             f"the attribution '{name}': none of its {len(given)} explanations belongs to an example. Theirs: "
-            f"{', '.join(map(_named, given[:3]))}; ours: {', '.join(repr(e.id) for e in examples[:3])}. Give "
+            f"{', '.join(theirs)}; ours: {', '.join(repr(e.id) for e in examples[:3])}. Give "
             "the ids or the texts of the examples; if the column of ids has another name, give --columns id=NAME."
         )
     return Matched(found, len(given))
-
-
-def _named(explanation: Explanation) -> str:
-    """Return an explanation's id, or the beginning of its text."""
-    if explanation.id is not None:
-        return repr(explanation.id)
-    text = explanation.text or ""
-    return f"{_one_line(text if isinstance(text, str) else ' '.join(text.values())):.40}…"
 
 
 def _comparable(text: str | Mapping[str, str]) -> _Text:

@@ -4,7 +4,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from pathlib import Path
@@ -113,16 +113,10 @@ class JsonLines(Format):
         rows = _rows_of(source) if isinstance(source, Path) else [("the record", source)]
         if not rows:
             raise DataError(f"{source} holds no explanations; at least one is needed.")
-        yield from _each(rows, _explanations)
-
-
-def _each(
-    rows: Iterable[tuple[str, Any]], explanations: Callable[[Any], Iterable[Explanation]]
-) -> Iterator[Explanation]:
-    for where, row in rows:
-        with placed(where):
-            found = list(explanations(row))
-        yield from found
+        for where, row in rows:
+            with placed(where):
+                found = list(_explanations(row))
+            yield from found
 
 
 def _explanations(content: Any) -> Iterator[Explanation]:
@@ -137,8 +131,7 @@ def _explanations(content: Any) -> Iterator[Explanation]:
     elif not _CONTENT & set(row) and row and all(is_pairs(e) or isinstance(e, Mapping) for e in row.values()):
         for identity, each in row.items():
             with placed(f"'{identity}'"):
-                for found in _explanations(each):
-                    yield replace(found, id=str(identity))
+                yield from (replace(found, id=str(identity)) for found in _explanations(each))
     else:
         yield explanation_of(row)
 
@@ -149,19 +142,14 @@ def of_shap(values: Any, data: Any, names: Any) -> Iterator[Explanation]:
     texts, scores = ([data], [values]) if one else (data, values)
     if len(texts) != len(scores):
         raise DataError(f'{len(texts)} texts in "data" and {len(scores)} in "values"; give one each.')
+    given = [str(name) for name in ((names,) if isinstance(names, str) else () if names is None else names)]
+    made_up = [re.fullmatch(r"Output (\d+)", name) for name in given]  # by shap: the index of the class
+    named = tuple(int(match[1]) if match else name for name, match in zip(given, made_up, strict=True))
     for text, each in zip(texts, scores, strict=True):
         found = numbers(each)
-        classes = tuple(map(_class_of_shap, (names,) if isinstance(names, str) else () if names is None else names))
-        if found.ndim > 1 and all(isinstance(name, int) for name in classes):
-            classes = ()
+        classes = named if (len(named) == 1 if found.ndim <= 1 else not all(made_up)) else ()
         pieces = tuple(TextPart(str(piece)) for piece in _listed(list(text), '"data"'))
-        yield Explanation(found, pieces, classes=classes if found.ndim > 1 or len(classes) == 1 else ())
-
-
-def _class_of_shap(name: object) -> str | int:
-    """Return the name of a class, or its index where shap made up the name `Output 1`."""
-    numbered = re.fullmatch(r"Output (\d+)", str(name))
-    return int(numbered[1]) if numbered else str(name)
+        yield Explanation(found, pieces, classes=classes)
 
 
 def _weighted(weights: Any) -> Explanation:
@@ -247,7 +235,10 @@ class Eraser(Format):
         return isinstance(row, Mapping) and bool({"evidences", "rationales"} & set(row))
 
     def explanations(self, source: Path) -> Iterator[Explanation]:
-        yield from _each(_rows_of(source), lambda row: [eraser_explanation(_keyed(row, "an explanation"))])
+        for where, row in _rows_of(source):
+            with placed(where):
+                found = eraser_explanation(_keyed(row, "an explanation"))
+            yield found
 
 
 def eraser_explanation(row: Mapping[str, Any]) -> Explanation:

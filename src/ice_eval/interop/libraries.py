@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,14 @@ def _is_from(source: object, library: str, *names: str) -> bool:
     return any(cls.__name__ in names and cls.__module__.partition(".")[0] == library for cls in type(source).__mro__)
 
 
-def _class(given: object) -> str | int:
-    """Return the name or the index of a class, which may be a tensor."""
-    return given if isinstance(given, str) else int(numbers(given))
+class _ObjectFormat(Format):
+    """The objects of some classes of a library."""
+
+    classes: ClassVar[tuple[str, ...]]
+    """The library, and the names of its classes."""
+
+    def reads(self, source: object) -> bool:
+        return _is_from(source, *self.classes)
 
 
 def _pieces(tokens: Iterable[object]) -> tuple[TextPart, ...]:
@@ -29,14 +34,14 @@ def _pieces(tokens: Iterable[object]) -> tuple[TextPart, ...]:
 
 
 @explanation_format("captum")
-class CaptumFormat(Format):
+class CaptumFormat(_ObjectFormat):
     """A tensor (texts, tokens) or (texts, tokens, width), an `LLMAttributionResult` or a `VisualizationDataRecord`."""
 
     # A width is summed. Rows of a padded batch are cut to the tokens of their text when they are aligned.
+    classes = ("captum", "LLMAttributionResult", "VisualizationDataRecord")
 
     def reads(self, source: object) -> bool:
-        names = ("LLMAttributionResult", "VisualizationDataRecord")
-        return _is_from(source, "captum", *names) or _is_from(source, "torch", "Tensor")
+        return super().reads(source) or _is_from(source, "torch", "Tensor")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         if _is_from(source, "captum", "LLMAttributionResult"):
@@ -46,7 +51,8 @@ class CaptumFormat(Format):
             scores, tokens = numbers(source.word_attributions), source.raw_input_ids
             if isinstance(tokens, str):
                 raise DataError("a VisualizationDataRecord with a text; tokens as a list are expected, one per score.")
-            classes = () if source.attr_class is None else (_class(source.attr_class),)
+            given = source.attr_class  # a name, or an index, which may be a tensor
+            classes = () if given is None else (given if isinstance(given, str) else int(numbers(given)),)
             yield Explanation(one_text(scores), _pieces(tokens), classes=classes)
             return
         values = numbers(source)
@@ -56,22 +62,20 @@ class CaptumFormat(Format):
 
 
 @explanation_format("ferret")
-class FerretFormat(Format):
+class FerretFormat(_ObjectFormat):
     """A `ferret` explanation: text, tokens and scores."""
 
-    def reads(self, source: object) -> bool:
-        return _is_from(source, "ferret", "Explanation", "ExplanationWithRationale")
+    classes = ("ferret", "Explanation", "ExplanationWithRationale")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         yield Explanation(source.scores, _pieces(source.tokens), text=source.text)
 
 
 @explanation_format("interpreto")
-class InterpretoFormat(Format):
+class InterpretoFormat(_ObjectFormat):
     """An `AttributionOutput`: elements, and a row of scores per class, or per generated token, which are summed."""
 
-    def reads(self, source: object) -> bool:
-        return _is_from(source, "interpreto", "AttributionOutput")
+    classes = ("interpreto", "AttributionOutput")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         if not isinstance(source.elements, list):
@@ -89,13 +93,11 @@ class InterpretoFormat(Format):
 
 
 @explanation_format("lime")
-class LimeFormat(Format):
+class LimeFormat(_ObjectFormat):
     """An `Explanation` of a text by LIME: the positions of each word, and its weight for the classes it explains."""
 
     # A word that occurs several times has one weight, which each of its occurrences gets.
-
-    def reads(self, source: object) -> bool:
-        return _is_from(source, "lime", "Explanation")
+    classes = ("lime", "Explanation")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         found = getattr(source.domain_mapper, "indexed_string", None)
@@ -119,36 +121,38 @@ class LimeFormat(Format):
 
 
 @explanation_format("shap")
-class ShapFormat(Format):
+class ShapFormat(_ObjectFormat):
     """A `shap.Explanation` of one text or of several, for one class or for all."""
 
-    def reads(self, source: object) -> bool:
-        return _is_from(source, "shap", "Explanation")
+    classes = ("shap", "Explanation")
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
         yield from of_shap(source.values, source.data, source.output_names)
 
 
 @explanation_format("inseq")
-class InseqFormat(Format):
+class InseqFormat(_ObjectFormat):
     """A `FeatureAttributionOutput`, or the JSON file it saved: the source, or the prompt, with all generated tokens."""
 
     # Scores are (tokens, generated tokens, …). Further dimensions are aggregated as inseq does by default: the width of
     # embeddings by its norm, layers and heads by their mean, unless `aggregate` did so already. Generated tokens are
     # summed. Explained is the source of an encoder-decoder, or the prompt of a language model: the target up to the
     # first generated token.
+    classes = ("inseq", "FeatureAttributionOutput", "FeatureAttributionSequenceOutput")
 
     def reads(self, source: object) -> bool:
-        names = ("FeatureAttributionOutput", "FeatureAttributionSequenceOutput")
-        return is_of_inseq(source) or _is_from(source, "inseq", *names)
+        return is_of_inseq(source) or super().reads(source)
 
     def explanations(self, source: Any) -> Iterator[Explanation]:
-        if isinstance(source, Path):
-            yield from _saved(source)
-        elif _is_from(source, "inseq", "FeatureAttributionOutput"):
-            yield from map(_in_memory, source.sequence_attributions)
-        else:
-            yield _in_memory(source)
+        if not isinstance(source, Path):
+            yield from map(_in_memory, getattr(source, "sequence_attributions", [source]))
+            return
+        with _as_saved(str(source)):
+            sequences = list(json_of(source)["attributes"]["sequence_attributions"])
+        for place, sequence in enumerate(sequences):
+            with _as_saved(f"{source}, sequence {place}"):
+                found = _in_file(sequence)
+            yield found
 
 
 @contextmanager
@@ -160,15 +164,6 @@ def _as_saved(where: str) -> Iterator[None]:
         yield
     except (AttributeError, LookupError, TypeError, ValueError, SafetensorError) as exc:
         raise DataError(f"{where}: not as inseq saves it ({exc!r}).") from exc
-
-
-def _saved(path: Path) -> Iterator[Explanation]:
-    with _as_saved(str(path)):
-        sequences = list(json_of(path)["attributes"]["sequence_attributions"])
-    for place, sequence in enumerate(sequences):
-        with _as_saved(f"{path}, sequence {place}"):
-            found = _in_file(sequence)
-        yield found
 
 
 def _in_file(sequence: Mapping[str, Any]) -> Explanation:

@@ -13,7 +13,7 @@ UUID = "5f589d5f-8509"
 
 
 def read(row):
-    [answer] = read_answers([row], "a.jsonl")
+    [answer] = read_answers([(1, row)], "a.jsonl")
     return answer
 
 
@@ -102,7 +102,7 @@ def test_given_claims_are_read_with_their_notes():
 
 def test_an_answer_has_its_own_id_or_its_line():
     rows = [{**OWN, "id": "a"}, OWN, {**OWN, "id": 7}]
-    assert [answer.id for answer in read_answers(rows, "a.jsonl")] == ["a", "2", "7"]
+    assert [answer.id for answer in read_answers(enumerate(rows, start=1), "a.jsonl")] == ["a", "2", "7"]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_an_answer_has_its_own_id_or_its_line():
 )  # fmt: skip
 def test_rows_that_cannot_be_read_are_errors(row, message):
     with pytest.raises(DataError, match=message):
-        read_answers([{**OWN, "id": "a"}, row], "a.jsonl")
+        read_answers([(1, {**OWN, "id": "a"}), (2, row)], "a.jsonl")
 
 
 def test_files_of_lines_and_of_lists_are_read(tmp_path):

@@ -75,11 +75,7 @@ class ReasoningTask(AnyTask):
     """Shown before the first question on request."""
 
     def problems(self, *, limit: int | None = None) -> list[Problem]:
-        """Return the first `limit` problems.
-
-        Raises:
-            DataError: There are no data; a record lacks a field, or two have one id; or no gold answer can be read.
-        """
+        """Return the first `limit` problems; raise DataError if there are none, or no gold answer can be read."""
         made: dict[str, Problem] = {}
         for index, row in enumerate(itertools.islice(self.data.rows(), limit)):
             identity = str(index if row.get("id") is None else row["id"])
@@ -97,11 +93,11 @@ class ReasoningTask(AnyTask):
 
 def given_task(name: str = "given") -> ReasoningTask:
     """Return the task of chains that were written before, which hold their questions themselves."""
-    return ReasoningTask(read=_no_problem, name=name)
 
+    def read(row: ProblemRecord, identity: str) -> Never:
+        raise TypeError("chains that are given are read with their questions")
 
-def _no_problem(row: ProblemRecord, identity: str) -> Never:
-    raise TypeError("chains that are given are read with their questions")
+    return ReasoningTask(read=read, name=name)
 
 
 def text_of(row: ProblemRecord, name: str) -> str:
@@ -141,16 +137,11 @@ class GivenChain:
 
 
 def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain]:
-    """Read a file of chains.
+    """Read a log of inspect_ai (`.eval`, `.json`), samples of lm-evaluation-harness, or a `.jsonl` file of chains.
 
-    Args:
-        path: A log of inspect_ai (`.eval`, `.json`), samples of lm-evaluation-harness, or a `.jsonl` file of records
-            with `question` and `steps` (texts) or `response` (which is split). `final` may be missing beside a response
-            that states it. `gold`, `id`, and `choices` (texts) are optional.
-        kind: The kind of the answers; None: options where a record has `choices`, else numbers.
-
-    Raises:
-        DataError: The file or a line of it has another shape; the message names the line.
+    Records have `question` and `steps` (texts) or `response` (which is split). `final` may be missing beside a response
+    that states it. `gold`, `id`, and `choices` (texts) are optional. Without a `kind`, answers are options where a
+    record has `choices`, else numbers.
     """
     try:
         logged = read_log(Path(path))
@@ -168,13 +159,11 @@ def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain
     for index, (number, row) in enumerate(rows):
         try:
             record = _given(row, str(index), kind)
+            first = seen.setdefault(record.problem.id, number)
+            if first != number:
+                raise DataError(f"the id '{record.problem.id}' was given in {noun} {first} already.")
         except DataError as exc:
             raise DataError(f"{path}, {noun} {number}: {exc}") from exc
-        first = seen.setdefault(record.problem.id, number)
-        if first != number:
-            raise DataError(
-                f"{path}, {noun} {number}: the id '{record.problem.id}' was given in {noun} {first} already."
-            )
         records.append(replace(record, n_further=row["n_further"] if logged is not None else 0))
     _refuse_unread(str(path), [record.problem for record in records])
     return records
@@ -186,7 +175,14 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
         raise DataError(f"'question' must be a text; the record has {', '.join(row) or 'no fields'}.")
     options = _texts(row, "choices") if row.get("choices") is not None else ()
     kind = kind or (OptionAnswer(options) if options else NumberAnswer())
-    chain = _chain(row)
+    if (row.get("steps") is None) == (row.get("response") is None):
+        raise DataError(f"either 'steps' or 'response' is expected; the record has {', '.join(row)}.")
+    if row.get("steps") is not None:
+        chain = given_steps(_texts(row, "steps"))
+    elif isinstance(row["response"], str):
+        chain = split_steps(row["response"])
+    else:
+        raise DataError(f"'response' holds {type(row['response']).__name__}, and text is expected.")
     if row.get("final") is not None:
         final = kind.read(_written(row, "final"))
     elif row.get("response") is not None:
@@ -196,16 +192,6 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
     identity = index if row.get("id") is None else str(row["id"])
     problem = Problem(identity, question, options, None, kind)
     return GivenChain(problem if row.get("gold") is None else with_gold(problem, _written(row, "gold")), chain, final)
-
-
-def _chain(row: ProblemRecord) -> Chain:
-    if (row.get("steps") is None) == (row.get("response") is None):
-        raise DataError(f"either 'steps' or 'response' is expected; the record has {', '.join(row)}.")
-    if row.get("steps") is not None:
-        return given_steps(_texts(row, "steps"))
-    if not isinstance(row["response"], str):
-        raise DataError(f"'response' holds {type(row['response']).__name__}, and text is expected.")
-    return split_steps(row["response"])
 
 
 def _written(row: ProblemRecord, name: str) -> str:
@@ -282,9 +268,18 @@ def case_of(problem: Problem, chain: Chain, answer: AnswerReading, *, policy: An
 
 
 def given_case(given: GivenChain, *, policy: AnswerStep = "drop", source: ChainFrom = "auto") -> Case:
-    """Return the case of a user-supplied chain."""
-    chain = _visible_chain(given.chain.response, source) or given.chain
-    return _from_source(case_of(given.problem, chain, given.final, policy=policy), source)
+    """Return the case of a user-supplied chain.
+
+    It is the visible text where that is wanted or the thinking is empty. A case without the thinking that is wanted is
+    skipped.
+    """
+    thought = thinking(given.chain.response)
+    is_visible = thought == "" or (thought and source == "visible")
+    chain = split_steps(visible(given.chain.response)) if is_visible else given.chain
+    case = case_of(given.problem, chain, given.final, policy=policy)
+    if source == "thinking" and not thinking(case.chain.response) and case.skip_reason is None:
+        return replace(case, skip_reason="the reply holds no thinking")
+    return case
 
 
 def written_case(
@@ -294,29 +289,12 @@ def written_case(
     text = response.text
     if response.reasoning:  # a field of its own at some servers; the tags of reasoning models mean the same
         text = f"<think>{response.reasoning}</think>\n{text}"
-    chain = _visible_chain(text, source) or split_steps(text)
-    return _from_source(case_of(problem, chain, reading_of(response, problem.kind), policy=policy), source)
+    given = GivenChain(problem, split_steps(text), reading_of(response, problem.kind))
+    return given_case(given, policy=policy, source=source)
 
 
-def _visible_chain(response: str, source: ChainFrom) -> Chain | None:
-    """Return the chain of the visible text, where that is wanted or the thinking is empty; None: all of it counts."""
-    thought = thinking(response)
-    return split_steps(visible(response)) if thought == "" or (thought and source == "visible") else None
-
-
-def _from_source(case: Case, source: ChainFrom) -> Case:
-    """Return the case; it is skipped where the chain is to be the thinking and there is none."""
-    if source == "thinking" and not thinking(case.chain.response) and case.skip_reason is None:
-        return replace(case, skip_reason="the reply holds no thinking")
-    return case
-
-
-_NO_ANSWER = {
-    "refusal": "the model declined",
-    "empty": "the reply is empty",
-    "too_long": "the request is longer than the model reads",
-    "error": NO_REPLY,
-}
+_NO_ANSWER = {"refusal": "the model declined", "empty": "the reply is empty", "error": NO_REPLY}
+_NO_ANSWER |= {"too_long": "the request is longer than the model reads"}
 CUT_OFF = "the reply was cut off"
 
 
@@ -339,9 +317,12 @@ def reading_of(response: Response, kind: AnswerKind) -> AnswerReading:
     if response.status in _NO_ANSWER:
         return Unreadable(_NO_ANSWER[response.status])
     found = final_of(split_steps(response.text), kind)
-    if response.status == "truncated" and not _is_complete(found, response, kind):
-        return Unreadable(CUT_OFF)
-    return found
+    if response.status != "truncated":
+        return found
+    is_stated = isinstance(found, FinalAnswer) and found.by == "marker" and not is_thinking(response.text)
+    if is_stated and final_of(split_steps(whole_words(response)), kind) == found:
+        return found
+    return Unreadable(CUT_OFF)
 
 
 def whole_words(response: Response) -> str:
@@ -357,10 +338,3 @@ def final_of(chain: Chain, kind: AnswerKind) -> AnswerReading:
     if chain.answer_first:
         return kind.read(visible(chain.response))
     return kind.read(chain.answer.text if chain.answer else chain.response)
-
-
-def _is_complete(found: AnswerReading, response: Response, kind: AnswerKind) -> bool:
-    """Return whether a reply that was cut off states its answer for good."""
-    if not isinstance(found, FinalAnswer) or found.by != "marker" or is_thinking(response.text):
-        return False
-    return final_of(split_steps(whole_words(response)), kind) == found

@@ -9,26 +9,16 @@ from ice_eval.subjects.chain.numbers import NumberAnswer
 from ice_eval.subjects.chain.problems import Problem, ProblemRecord, ReasoningTask, WorkedExample, text_of, with_gold
 from ice_eval.tasks import HubData, load_task, task
 
-_EXAMPLE = WorkedExample(
-    Problem(
-        "",
-        "Tom fills 4 boxes with 12 jars each and gives 10 jars away. How many jars are left?",
-        (),
-        None,
-        NumberAnswer(),
-    ),
-    ("4 boxes with 12 jars each hold 4 * 12 = 48 jars.", "After 10 are given away, 48 - 10 = 38 are left."),
-    "38",
-)
-
 
 @task("gsm8k")
 def gsm8k() -> ReasoningTask:
     """Word problems of primary school, answered with a number (Cobbe et al., 2021)."""
+    question = "Tom fills 4 boxes with 12 jars each and gives 10 jars away. How many jars are left?"
+    steps = ("4 boxes with 12 jars each hold 4 * 12 = 48 jars.", "After 10 are given away, 48 - 10 = 38 are left.")
     return ReasoningTask(
         read=_problem,
         kind=NumberAnswer(),
-        example=_EXAMPLE,
+        example=WorkedExample(Problem("", question, (), None, NumberAnswer()), steps, "38"),
         data=HubData("openai/gsm8k", config="main", split="test", revision="740312add88f781978c0658806c59bc2815b9866"),
     )
 
@@ -66,14 +56,13 @@ def choice_problem(row: ProblemRecord, identity: str) -> Problem:
 
 def _options(given: object) -> tuple[list[str], tuple[str, ...]]:
     """Return the names of the options in the data, and their texts."""
-    if isinstance(given, list | tuple):
-        names, texts = list(string.ascii_uppercase[: len(given)]), list(given)
-    elif isinstance(given, Mapping) and {"label", "text"} <= set(given):
-        names, texts = [str(name) for name in given["label"]], list(given["text"])
+    names: list[str] = []
+    texts = list(given) if isinstance(given, list | tuple) else []
+    if texts:
+        names = list(string.ascii_uppercase[: len(texts)])
     elif isinstance(given, Mapping):
-        names, texts = [str(name) for name in given], list(given.values())
-    else:
-        names, texts = [], []
+        pairs = (given["label"], given["text"]) if {"label", "text"} <= set(given) else (given, given.values())
+        names, texts = [str(name) for name in pairs[0]], list(pairs[1])
     if not 2 <= len(texts) <= len(string.ascii_uppercase) or len(names) != len(texts):
         raise DataError(f"the field 'choices' holds {given!r}, and two options or more are expected, as {_SHAPES}.")
     if not all(isinstance(text, str) and text.strip() for text in texts):
@@ -97,12 +86,7 @@ def commonsense_qa() -> ReasoningTask:
 def arc_challenge() -> ReasoningTask:
     """Science questions of school exams, the harder part (Clark et al., 2018)."""
     return choice_task(
-        HubData(
-            "allenai/ai2_arc",
-            config="ARC-Challenge",
-            split="test",
-            revision="210d026faf9955653af8916fad021475a3f00453",
-        ),
+        HubData("allenai/ai2_arc", "ARC-Challenge", "test", revision="210d026faf9955653af8916fad021475a3f00453"),
         question="Which of these makes its own light?",
         options=("a mirror", "the moon", "the sun", "a window"),
         steps=("A mirror and the moon throw light back.", "A window lets light through, and the sun burns."),

@@ -11,7 +11,6 @@ from ice_eval.files import as_text, why_no_json
 from ice_eval.subjects.context.answers import CitedAnswer, GivenClaim, Passage, claims_in, given_claims
 from ice_eval.tasks import numbered_rows
 
-_Row = Mapping[str, object]
 _OWN, _ALCE, _LLAMA_INDEX = "passages", "docs", "source_nodes"
 _PASSAGES = (_OWN, _ALCE, _LLAMA_INDEX, "source_documents", "retrieved_contexts", "contexts", "context")
 """Keys that passages have in the known formats; LangChain has `source_documents` or `context`, Ragas `…contexts`."""
@@ -24,11 +23,7 @@ _EXPECTED = (
 
 
 def read_answers_file(path: Path) -> list[CitedAnswer]:
-    """Read the answers of a `.jsonl` file, or of a `.json` file with a list or ALCE's `{"data": […]}`.
-
-    Raises:
-        DataError: The file cannot be read, or an answer is of no known format.
-    """
+    """Read the answers of a `.jsonl` file, or of a `.json` file with a list or ALCE's `{"data": […]}`."""
     origin = as_text(path)
     kind = path.suffix.lower()
     if kind not in {".jsonl", ".json"}:
@@ -40,7 +35,7 @@ def read_answers_file(path: Path) -> list[CitedAnswer]:
     except OSError as exc:
         raise DataError(f"{origin} cannot be read: {exc.strerror}.") from exc
     if kind == ".jsonl":
-        return _read(numbered_rows(content.split("\n"), origin), origin, "line")
+        return read_answers(numbered_rows(content.split("\n"), origin), origin)
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError) as exc:
@@ -48,19 +43,11 @@ def read_answers_file(path: Path) -> list[CitedAnswer]:
     rows = whole.get("data") if isinstance(whole, dict) else whole
     if not isinstance(rows, list):
         raise DataError(f'{origin} is {_kind(whole)}; a list of answers is expected, or {{"data": [...]}}.')
-    return _read(enumerate(rows, start=1), origin, "entry")
+    return read_answers(enumerate(rows, start=1), origin, "entry")
 
 
-def read_answers(rows: Iterable[_Row], origin: str) -> list[CitedAnswer]:
-    """Read answers from JSON objects of a known format; `origin` names their source in errors.
-
-    Raises:
-        DataError: A row is of no known format, or two have the same id.
-    """
-    return _read(enumerate(rows, start=1), origin, "line")
-
-
-def _read(rows: Iterable[tuple[int, object]], origin: str, place: str) -> list[CitedAnswer]:
+def read_answers(rows: Iterable[tuple[int, object]], origin: str, place: str = "line") -> list[CitedAnswer]:
+    """Read answers from numbered JSON objects of a known format; `origin` and `place` name their source in errors."""
     answers: dict[str, CitedAnswer] = {}
     for number, row in rows:
         try:
@@ -79,8 +66,8 @@ def _answer(row: object, number: int) -> CitedAnswer:
     key = next((key for key in _PASSAGES if row.get(key) is not None), None)
     asked = _first(row, _QUESTION)
     if key is None or asked is None:
-        missing = "passages" if key is None else "question"
-        raise DataError(f"no {missing} among the keys {', '.join(map(str, row)) or '(none)'}; {_EXPECTED}.")
+        missing, keys = "passages" if key is None else "question", ", ".join(map(str, row)) or "(none)"
+        raise DataError(f"no {missing} among the keys {keys}; {_EXPECTED}.")
     # In ALCE's files, `answer` and `claims` are gold, and `output` is the answer of the model.
     written = _first(row, ("output",) if key == _ALCE else _ANSWER)
     text = None if written is None else _text(written, "the answer", may_be_empty=True)
@@ -93,10 +80,11 @@ def _answer(row: object, number: int) -> CitedAnswer:
         passages=_passages(row[key], key, text or ""),
         text=text,
     )
-    return _with_claims(answer, given)
+    return with_claims(answer, given)
 
 
-def _with_claims(answer: CitedAnswer, given: Sequence[GivenClaim]) -> CitedAnswer:
+def with_claims(answer: CitedAnswer, given: Sequence[GivenClaim] = ()) -> CitedAnswer:
+    """Return an answer with its claims: those that are given, or those in its text."""
     if not answer.passages:
         return replace(answer, problems=("there is no passage",))
     if answer.text is None:
@@ -164,7 +152,7 @@ def _passage(item: object, number: int, *, with_title: bool) -> Passage:
     )
 
 
-def _first(row: _Row, keys: Iterable[str]) -> object:
+def _first(row: Mapping[str, object], keys: Iterable[str]) -> object:
     """Return the first value that is given under one of the keys; None: there is none."""
     return next((row[key] for key in keys if row.get(key) is not None), None)
 
@@ -190,8 +178,3 @@ def _number(value: object, name: str) -> float:
 
 def _kind(value: object) -> str:
     return "missing" if value is None else f"of type {type(value).__name__}"
-
-
-def with_answer(answer: CitedAnswer, text: str) -> CitedAnswer:
-    """Return a question with the answer that a model wrote to it, and its claims."""
-    return _with_claims(replace(answer, text=text), ())

@@ -24,7 +24,7 @@ from ice_eval.results.view import ANSWER, CLAIM, QUESTION
 from ice_eval.settings import RunConfig
 from ice_eval.subjects.context.answers import CitedAnswer, Claim, as_one_claim
 from ice_eval.subjects.context.judged import JudgedModel
-from ice_eval.subjects.context.readers import with_answer
+from ice_eval.subjects.context.readers import with_claims
 from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of, plain_text
 from ice_eval.tasks import numbered_rows
 
@@ -61,7 +61,10 @@ class ContextSubject(Subject):
         missing, chat = self.unwritten, model.writes_in_turns or self._in_chat(model)
         prompts = [self.task.question(answer) + ("" if chat else BEFORE_ANSWER) for answer in missing]
         keys = [content_hash([model.fingerprint, prompt, max_tokens, self.task.system]) for prompt in prompts]
-        known = _stored_answers(store)
+        known: dict[str, str] = {}
+        if store is not None and store.is_file():
+            with store.open(encoding="utf-8") as stored:
+                known = {str(row["key"]): str(row["answer"]) for _, row in numbered_rows(stored, str(store))}
         asked = [place for place, key in enumerate(keys) if key not in known]
         if asked:
             reporter.say(f"{len(asked)} answers are written by {model.name} first.")
@@ -80,7 +83,7 @@ class ContextSubject(Subject):
                     lines = (json.dumps({"key": key, "answer": known[key]}) + "\n" for key in known)
                     file.write("".join(lines).encode())
         texts = {answer.id: known[key] for answer, key in zip(missing, keys, strict=True)}
-        return [with_answer(answer, texts[answer.id]) if answer.id in texts else answer for answer in self.answers]
+        return [with_claims(replace(each, text=texts[each.id])) if each.id in texts else each for each in self.answers]
 
     @property
     def _turns(self) -> list[tuple[str, str]]:
@@ -102,21 +105,20 @@ class ContextSubject(Subject):
     @cached_property
     def examples(self) -> list[Example]:
         """All claims to evaluate; raise DataError if there are none."""
-        found = [_example(name, answer, claim) for name, (answer, claim) in self._claims.items()]
+        found = []
+        for name, (answer, claim) in self._claims.items():
+            assert answer.text is not None
+            fields = {QUESTION: answer.question, ANSWER: answer.text, CLAIM: answer.text[claim.start : claim.end]}
+            passages = {field_of(each): each.text for each in answer.passages}
+            found.append(Example(name, {**claim.notes, **fields, **passages}, group=answer.id))
         if not found:
             raise DataError(f"{self.task.data.origin}: no claim can be evaluated. {' '.join(self.notes(()))}".rstrip())
         return found
 
     def identity(self) -> dict[str, Any]:
-        task = self.task
-        return {
-            "task": task.name,
-            "task_version": task.version,
-            "chat": task.chat,
-            "system": task.system,
-            "prompt": content_hash([task.prompt, task.passage]),
-            "whole_answer": self.whole,
-        }
+        task, prompt = self.task, content_hash([self.task.prompt, self.task.passage])
+        fields = {"task": task.name, "task_version": task.version, "chat": task.chat, "system": task.system}
+        return {**fields, "prompt": prompt, "whole_answer": self.whole}
 
     def labels(self, model: Model, config: RunConfig) -> Labels:
         return model.text_labels(CLAIM)
@@ -196,19 +198,5 @@ class ContextSubject(Subject):
         return 0
 
 
-def _example(name: str, answer: CitedAnswer, claim: Claim) -> Example:
-    assert answer.text is not None
-    fields = {QUESTION: answer.question, ANSWER: answer.text, CLAIM: answer.text[claim.start : claim.end]}
-    passages = {field_of(each): each.text for each in answer.passages}
-    return Example(name, {**claim.notes, **fields, **passages}, group=answer.id)
-
-
 def _answers_again(model: Model) -> bool:
     return isinstance(model, JudgedModel) and model.answers_again
-
-
-def _stored_answers(path: Path | None) -> dict[str, str]:
-    if path is None or not path.is_file():
-        return {}
-    with path.open(encoding="utf-8") as lines:
-        return {str(row["key"]): str(row["answer"]) for _, row in numbered_rows(lines, str(path))}

@@ -43,20 +43,17 @@ class CitationTask(ChatTask):
     chat: bool | None = None
 
     def __post_init__(self) -> None:
-        for name, text, needed in (
-            ("prompt", self.prompt, ("{passages}", "{question}")),
-            ("passage", self.passage, ("{text}",)),
-        ):
-            for part in needed:
-                if text.count(part) != 1:
-                    raise ConfigError(f"the {name} {text!r:.60} must hold {part} once.")
+        for name, part in (("prompt", "{passages}"), ("prompt", "{question}"), ("passage", "{text}")):
+            text: str = getattr(self, name)
+            if text.count(part) != 1:
+                raise ConfigError(f"the {name} {text!r:.60} must hold {part} once.")
 
     def answers(self) -> list[CitedAnswer]:
         """Read all answers; raise DataError if there are none."""
         if isinstance(self.data, FileData):
             found = read_answers_file(self.data.path)
         else:
-            found = read_answers(self.data.rows(), self.data.origin)
+            found = read_answers(enumerate(self.data.rows(), start=1), self.data.origin)
         if not found:
             raise DataError(f"{self.data.origin} holds no answers; at least one is needed.")
         return found
@@ -67,17 +64,12 @@ class CitationTask(ChatTask):
 
     def _pieces(self, answer: CitedAnswer) -> list[Piece]:
         before, _, after = self.prompt.partition("{passages}")
-        fill = {"{question}": answer.question}
-        return [
-            Piece(_filled(before, fill)),
-            *(piece for passage in answer.passages for piece in self._passage_pieces(passage)),
-            Piece(_filled(after, fill)),
-        ]
-
-    def _passage_pieces(self, passage: Passage) -> list[Piece]:
-        before, _, after = self.passage.partition("{text}")
-        fill = {"{name}": passage.name}
-        return [Piece(_filled(before, fill)), Piece(passage.text, field_of(passage)), Piece(_filled(after, fill))]
+        opening, _, closing = self.passage.partition("{text}")
+        pieces = [Piece(before.replace("{question}", answer.question))]
+        for passage in answer.passages:
+            around = [Piece(text.replace("{name}", passage.name)) for text in (opening, closing)]
+            pieces += [around[0], Piece(passage.text, field_of(passage)), around[1]]
+        return [*pieces, Piece(after.replace("{question}", answer.question))]
 
     def claim_prompt(self, answer: CitedAnswer, claim: Claim, frame: tuple[str, str] | None) -> ClaimPrompt:
         """Return the prompt up to the end of a claim; `frame` are the texts around the turn of a chat."""
@@ -113,12 +105,6 @@ def plain_text(text: str, claim: Claim) -> str:
 def field_of(passage: Passage) -> str:
     """Return the name of the field that holds the text of a passage."""
     return f"{PASSAGE_FIELD}{passage.name}"
-
-
-def _filled(text: str, values: dict[str, str]) -> str:
-    for name, value in values.items():
-        text = text.replace(name, value)
-    return text
 
 
 def claims_of(answers: Sequence[CitedAnswer]) -> list[tuple[str, CitedAnswer, Claim]]:
