@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ice_eval.subjects.alignment import Spans, _byte_alphabet, align, are_plausible, spelled
+from ice_eval.subjects.alignment import BYTE_ALPHABET, Spans, align, are_plausible, spelled
 
-LETTERS = {byte: letter for letter, byte in _byte_alphabet().items()}
+LETTERS = {byte: letter for letter, byte in BYTE_ALPHABET.items()}
 TEXT = "naïve 🙂 film"
 
 

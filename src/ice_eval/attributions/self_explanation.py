@@ -19,7 +19,7 @@ from ice_eval.attributions._base import Attribution, Lens, attribution, check_nu
 from ice_eval.errors import ConfigError
 from ice_eval.models import Generated
 from ice_eval.records import Answer, Encoded, PerUnit, Span
-from ice_eval.subjects import Form, normalised, occurrences
+from ice_eval.subjects.alignment import Form, normalised, occurrences
 from ice_eval.words import word_spans
 
 _WORKED = {"text": "The soup arrived cold, and although the room was pretty, the waiter was rude to all of us."}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ice_eval.errors import DataError
 from ice_eval.interop._base import Explanation, TextPart
 from ice_eval.records import Encoded
-from ice_eval.subjects import Shares, folded, place, side_by_side, word_places
+from ice_eval.subjects.alignment import Shares, folded, place, side_by_side, word_places
 
 
 class Aligned(NamedTuple):

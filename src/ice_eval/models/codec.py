@@ -9,7 +9,7 @@ import numpy as np
 from ice_eval.encoding import Tokens
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.records import Ids, SpecialIds
-from ice_eval.subjects import Spans, align, are_plausible
+from ice_eval.subjects.alignment import Spans, align, are_plausible
 
 _QUESTION, _BOS = "\ue000question\ue000", "\ue000bos\ue000"
 """Placeholders of the last user turn and of the BOS token in a chat template; no template and no text has them."""

@@ -46,18 +46,15 @@ def _utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-@functools.cache
-def _byte_alphabet() -> dict[str, int]:
-    """Return the letters for bytes in byte-level vocabularies: printable bytes represent themselves."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in printable]
-    return {chr(b): b for b in printable} | {chr(0x100 + place): b for place, b in enumerate(others)}
+_PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+_OTHERS = sorted({*range(0x100)} - {*_PRINTABLE})
+BYTE_ALPHABET = {chr(b): b for b in _PRINTABLE} | {chr(0x100 + place): b for place, b in enumerate(_OTHERS)}
+"""The letters for bytes in byte-level vocabularies: printable bytes represent themselves."""
 
 
 def _letters(token: str) -> bytes | None:
     """Return the bytes of letters; None where a letter represents none."""
-    alphabet = _byte_alphabet()
-    return bytes(alphabet[c] for c in token) if all(c in alphabet for c in token) else None
+    return bytes(BYTE_ALPHABET[c] for c in token) if all(c in BYTE_ALPHABET for c in token) else None
 
 
 @functools.lru_cache(maxsize=1 << 17)
@@ -141,7 +138,15 @@ def are_plausible(text: str, spans: Spans, pieces: Sequence[str]) -> bool:
     if expected is None:
         full = start < end
         in_order = (np.diff(start[full]) >= 0).all() and (np.diff(end[full]) >= 0).all()
-        return bool(in_order) and (_cover(text, spans) or _agree(text, spans, pieces))
+        if not in_order or _cover(text, spans):
+            return bool(in_order)
+        # Do all pieces spell the text at their position? Characters that no piece spells were dropped.
+        claimed = [text[a:b] for a, b in zip(start.tolist(), end.tolist(), strict=True)]
+        solid = [_utf8(each).translate(None, _ASCII_SPACES) for each in claimed]
+        return any(
+            solid == [spell(piece).translate(None, _ASCII_SPACES) for piece in pieces]
+            for spell in (_byte_level, _sentence_piece, _subword)
+        )
     if np.array_equal(start, expected.start) and np.array_equal(end, expected.end):
         return True
     begins = (character_starts(text) == np.arange(len(text))) & ~np.isin(_codes(text), _SPACES)
@@ -198,6 +203,12 @@ def _cleaned(text: str) -> str:
     return "".join(c for c in _spaced(text) if not _is_dropped(c, "C"))
 
 
+def _bare(text: str) -> str:
+    """Return a text without accents and case."""
+    plain = unicodedata.normalize("NFD", _cleaned(text).lower())
+    return "".join(c for c in plain if unicodedata.category(c) != "Mn")
+
+
 def _is_dropped(character: str, kinds: str) -> bool:
     """Return True if normalisers may drop a character of these kinds: control (C), accent (M) or space (Z)."""
     return character == "\ufffd" or unicodedata.category(character)[0] in kinds
@@ -209,9 +220,7 @@ _NORMALISERS: tuple[Callable[[str], str], ...] = (
     lambda text: unicodedata.normalize("NFKC", _spaced(text)),
     _cleaned,
     lambda text: _cleaned(text).lower(),
-    lambda text: "".join(
-        c for c in unicodedata.normalize("NFD", _cleaned(text).lower()) if unicodedata.category(c) != "Mn"
-    ),
+    _bare,
 )
 """Normalisations of tokenizers, each of which changes more than the one before."""
 
@@ -298,16 +307,6 @@ def _cover(text: str, spans: Spans) -> bool:
     return all(int(starts[i]) in begun or _is_dropped(text[i], "CMZ") for i in missing.tolist())
 
 
-def _agree(text: str, spans: Spans, pieces: Sequence[str]) -> bool:
-    """Return True if all pieces spell the text at their position; characters that no piece spells were dropped."""
-    pairs = zip(spans.start.tolist(), spans.end.tolist(), strict=True)
-    claimed = [_utf8(text[a:b]).translate(None, _ASCII_SPACES) for a, b in pairs]
-    return any(
-        claimed == [spell(piece).translate(None, _ASCII_SPACES) for piece in pieces]
-        for spell in (_byte_level, _sentence_piece, _subword)
-    )
-
-
 # Tokens that another tool wrote
 
 _SPECIAL = re.compile(
@@ -356,16 +355,15 @@ def place(tokens: Sequence[str], fields: Sequence[str]) -> Placed | None:
     """
     streams = list(_streams(tokens))
     attempts = (
-        (streams, functools.partial(_whole, fields=fields, to_end=True)),
-        ([each for each in streams if not each.spells_marks(tokens)], functools.partial(_inside, fields=fields)),
-        ([each.ended() for each in streams], functools.partial(_whole, fields=fields, to_end=False)),
+        (streams, functools.partial(_whole, to_end=True)),
+        ([each for each in streams if not each.spells_marks(tokens)], _inside),
+        ([each.ended() for each in streams], functools.partial(_whole, to_end=False)),
     )
     for candidates, attempt in attempts:
-        for strict in (True, False):
-            for stream in candidates:
-                found = attempt(stream if strict else stream.mapped(_fold), strict=strict)
-                if found is not None:
-                    return found
+        for strict, stream in itertools.product((True, False), candidates):
+            found = attempt(stream if strict else stream.mapped(_fold), fields=fields, strict=strict)
+            if found is not None:
+                return found
     return None
 
 
@@ -388,8 +386,8 @@ def word_places(word: str, text: str) -> list[tuple[int, int]]:
 def side_by_side(theirs: Sequence[str], ours: Sequence[str]) -> str:
     """Return two tokenisations of what should be one text around the first difference, which is marked »so«."""
     ends = [0, *itertools.accumulate(map(len, ours))]
-    our_stream = _Stream("".join(ours), tuple(itertools.pairwise(ends))).mapped(_fold).mapped(_solid)
-    their_streams = [stream.mapped(_fold).mapped(_solid) for stream in _streams(theirs)]
+    streams = [_Stream("".join(ours), tuple(itertools.pairwise(ends))), *_streams(theirs)]
+    our_stream, *their_streams = (stream.mapped(lambda c: "" if c.isspace() else _fold(c)) for stream in streams)
     common = [len(os.path.commonprefix([stream.text, our_stream.text])) for stream in their_streams]
     n_same = max(common)
     their_stream = their_streams[common.index(n_same)]
@@ -416,10 +414,6 @@ def _fold(c: str) -> str:
     plain = unicodedata.normalize("NFKD", c).casefold()
     kept = "".join(each for each in plain if unicodedata.category(each) not in {"Mn", "Cc", "Cf"})
     return kept.replace(" ", "")
-
-
-def _solid(c: str) -> str:
-    return "" if c.isspace() else c
 
 
 @dataclass(frozen=True)
@@ -452,7 +446,12 @@ def _streams(tokens: Sequence[str]) -> Iterator[_Stream]:
     """Yield readings of the tokens in all known notations, the most literal one first."""
     for placeholder in (None, _WORD, _RUN) if any(token in _UNKNOWN for token in tokens) else (None, _WORD):
         for spell in (_utf8, _marked, _letters):
-            spelled = [_token_bytes(token, spell, placeholder) for token in tokens]
+            spelled = [spell(token) for token in tokens]
+            if placeholder is not None:  # special tokens are skipped
+                special = [_SPECIAL.fullmatch(token.strip("Ġ▁ ")) is not None for token in tokens]
+                unknown = [placeholder.encode() if token in _UNKNOWN else None for token in tokens]
+                triples = zip(spelled, special, unknown, strict=True)
+                spelled = [b"" if skipped else other or own for own, skipped, other in triples]
             known = [each for each in spelled if each is not None]
             if len(known) < len(spelled):
                 continue
@@ -462,15 +461,6 @@ def _streams(tokens: Sequence[str]) -> Iterator[_Stream]:
             ends = itertools.pairwise([0, *itertools.accumulate(map(len, known))])
             parts = [(character[a], character[b - 1] + 1 if b > a else character[a]) for a, b in ends]
             yield _Stream(text, tuple(parts), frozenset(_word_edges(tokens, parts)))
-
-
-def _token_bytes(token: str, spell: Callable[[str], bytes | None], placeholder: str | None) -> bytes | None:
-    """Spell one token; with a placeholder for unknown ones, special tokens are skipped."""
-    if placeholder is not None and _SPECIAL.fullmatch(token.strip("Ġ▁ ")):
-        return b""
-    if placeholder is not None and token in _UNKNOWN:
-        return placeholder.encode()
-    return spell(token)
 
 
 def _word_edges(tokens: Sequence[str], parts: Sequence[tuple[int, int]]) -> set[int]:
@@ -498,9 +488,8 @@ def _whole(stream: _Stream, *, fields: Sequence[str], to_end: bool, strict: bool
     wanted, source = _compared("\n".join(fields), strict)
     places, end = _follow(stream.text, wanted)
     rest = wanted[end:].strip()
-    if places is None or (to_end and rest) or not stream.text.strip():
-        return None
-    if rest and len(stream.parts) < _MANY and _in_word(wanted, end):
+    is_short = rest and len(stream.parts) < _MANY and _in_word(wanted, end)
+    if places is None or (to_end and rest) or not stream.text.strip() or is_short:
         return None
     return _placed(stream, places, source, cut=bool(rest))
 
@@ -513,9 +502,9 @@ def _inside(stream: _Stream, *, fields: Sequence[str], strict: bool) -> Placed |
     candidates: list[list[slice]] = []
     for field in fields:
         letters = "".join(_compared(field, strict)[0].split())
-        found_at = [slice(solid[at], solid[at + len(letters) - 1] + 1) for at in occurrences(letters, whole)]
-        ends = [(each, (each.start, each.stop)) for each in found_at]
-        candidates.append([s for s, two in ends if not any(_in_word(stream.text, e, stream.edges) for e in two)])
+        at = [slice(solid[first], solid[first + len(letters) - 1] + 1) for first in occurrences(letters, whole)]
+        is_inner = functools.partial(_in_word, stream.text, edges=stream.edges)
+        candidates.append([each for each in at if not (is_inner(each.start) or is_inner(each.stop))])
     chosen = _only_way(candidates)
     if chosen is None:
         return None
@@ -564,12 +553,11 @@ def _follow(stream: str, text: str) -> tuple[list[tuple[int, int]] | None, int]:
 def _run_end(rest: str, text: str, at: int) -> int:
     """Return the end of a run of unknown characters: before the next that is known, at a space at the latest."""
     following = "".join(rest.partition(_RUN)[0].split())[:_AHEAD]
-    end = at
-    while end < len(text) and not text[end].isspace():
-        end += 1
-        if following and "".join(text[end : end + 2 * _AHEAD].split()).startswith(following):
+    while at < len(text) and not text[at].isspace():
+        at += 1
+        if following and "".join(text[at : at + 2 * _AHEAD].split()).startswith(following):
             break
-    return end
+    return at
 
 
 def _placed(stream: _Stream, places: Sequence[tuple[int, int] | None], source: Sequence[int], *, cut: bool) -> Placed:

@@ -1,14 +1,14 @@
 """Win rates of attributions of a chain, in tokens and in steps."""
 
 import itertools
-from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from tests.subjects.chain.plain_scores import PROBLEM, answer_ids, one_by_one
 
-from ice_eval.subjects.chain import NumberAnswer, Problem, reasoning_steps, split_steps
-from ice_eval.subjects.chain.local import AnswerScorer, answer_tests, encode_chain
+from ice_eval.subjects.chain import NumberAnswer, Problem, local, reasoning_steps, split_steps
+from ice_eval.subjects.chain.local import AnswerScorer, encode_chain
 
 STEPS = ("3 films.", "And 4 more.", "They are good.", "The end: 3 + 4", "a film")
 
@@ -21,6 +21,10 @@ def chain(chatty):
 @pytest.fixture
 def scorer(chatty):
     return AnswerScorer(chatty)
+
+
+def answer_tests(*args, **options):
+    return [SimpleNamespace(**line) for line in local.answer_tests(*args, **options)]
 
 
 def kept_score(model, item, kept):
@@ -39,7 +43,7 @@ def test_every_unit_attribution_direction_and_size_has_a_record(scorer, chain):
     assert {test.n_units for test in tests if test.unit == "token"} == {chain.tokens.n_units}
     first, second = ([test for test in tests if (test.unit, test.k) == ("step", k)] for k in (0.2, 0.3))
     for one, other in zip(first, second, strict=True):
-        assert {**asdict(one), "k": 0} == {**asdict(other), "k": 0}  # both are one step
+        assert {**vars(one), "k": 0} == {**vars(other), "k": 0}  # both are one step
 
 
 @pytest.mark.parametrize("direction", ["sufficiency", "necessity"])

@@ -15,7 +15,7 @@ the beginning of the answer line. All but the steps is protected. The score is t
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,7 +27,7 @@ from ice_eval.errors import CapabilityError, ConfigError, DataError
 from ice_eval.files import write_atomically
 from ice_eval.models import Labels, Model
 from ice_eval.operators.remove import Delete
-from ice_eval.rationales import Units, n_sets, null_of, random_sets, set_size, top_k, units_of
+from ice_eval.rationales import n_sets, null_of, random_sets, set_size, top_k, units_of
 from ice_eval.records import NO_IDS, PROTECTED, Direction, Encoded, Inputs, KeepMask, KeepMasks, PerUnit, Span
 from ice_eval.results import RunFolder
 from ice_eval.results.chains import LEVELS, level_tests, sign_of
@@ -170,63 +170,6 @@ _DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
 _UNITS: tuple[ChainUnit, ...] = get_args(ChainUnit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AnswerTest:
-    """The top units of one attribution of one chain, against random sets of as many.
-
-    Scores are log-probabilities of the model's own answer. A rationale wins against a set if the answer stays more
-    probable when it is kept (sufficiency), or gets less probable when it is removed (necessity).
-    """
-
-    problem_id: str
-    unit: ChainUnit
-    attribution: str
-    direction: Direction
-    k: float
-    n_units: int
-    size: int
-    """Units of the rationale; `size / n_units` is the share that k came to."""
-    rationale: Units
-    m: int
-    """Number of sets that it was compared with."""
-    exact: bool
-    """True if these are all other sets there are."""
-    win_rate: float
-    """Share of them that it beats, ties one half."""
-    tie_rate: float
-    p_value: float
-    """Share of sets, the rationale included, that do at least as well."""
-    p_lower: float
-    """Share of sets, the rationale included, that do at most as well."""
-    effect_size: float | None
-    """Distance from the mean of the sets in their standard deviations, positive where it does better.
-
-    None where they do not differ."""
-    score: float
-    """Score of the answer when the rationale alone is kept, or removed (necessity)."""
-    score_full: float
-    """Score of the answer after the whole chain."""
-    score_empty: float
-    """Score of the answer after no step at all."""
-    null: tuple[float, ...]
-    """Scores of the sets that it was compared with."""
-
-
-@dataclass(frozen=True)
-class _Family:
-    """The sets of one size that are scored in one direction: random ones, then the rationales of all attributions."""
-
-    unit: ChainUnit
-    direction: Direction
-    drawn: KeepMasks
-    rationales: dict[str, KeepMask]
-
-    @property
-    def rows(self) -> KeepMasks:
-        masks = np.concatenate([self.drawn, np.stack(list(self.rationales.values()))])
-        return masks if self.direction == "sufficiency" else ~masks
-
-
 def answer_tests(
     scorer: AnswerScorer,
     chain: EncodedChain,
@@ -237,58 +180,52 @@ def answer_tests(
     units: Sequence[ChainUnit] = _UNITS,
     m: int = _SETS,
     seed: int = 0,
-) -> list[AnswerTest]:
-    """Test attributions of one chain, with tokens and with steps as units.
+) -> list[dict[str, Any]]:
+    """Test attributions of one chain, with tokens and with steps as units: lines of `levels.jsonl`.
 
-    The `m` random sets of a problem, unit and size are drawn once, whatever the attributions; where there are m + 1
-    sets or fewer, all are used and the test is exact. A chain of a single unit has nothing to compare and gives no
-    record.
+    A line compares the `rationale`, the top `size` of `n_units` units, with `m` random sets of as many (`exact`: all
+    other sets there are). Scores are log-probabilities of the model's own answer: of the rationale (`score`), of the
+    sets (`null`), after the whole chain (`score_full`) and after no step (`score_empty`). It wins against a set
+    if the answer stays more probable when it is kept (sufficiency), or gets less probable when it is removed
+    (necessity). `effect_size` is the distance from the mean of the sets in their standard deviations; None where they
+    do not differ.
+
+    The sets of a problem, unit and size are drawn once, whatever the attributions. A chain of a single unit has nothing
+    to compare and gives no line.
     """
     problem = chain.tokens.example_id
     counts = {unit: n_units for unit in units if (n_units := chain.cut_in(unit).n_units) > 1}
+    if not counts:
+        return []
     vectors = scorer.attributions(chain, attributions, units=list(counts), seed=seed)
-    families: dict[tuple[ChainUnit, int, Direction], _Family] = {}
+    sets: dict[tuple[ChainUnit, int], tuple[KeepMasks, dict[str, KeepMask]]] = {}
+    rows: dict[tuple[ChainUnit, int, Direction], KeepMasks] = {}  # random sets, then the rationale of each attribution
     for unit, n_units in counts.items():
         for size in dict.fromkeys(set_size(n_units, share) for share in k):
             drawn = random_sets(n_units, size, m + 1, seed=seed, example_id=problem)
             rngs = {name: rng_for(seed, problem, "ties", name) for name in attributions}
             tops = {name: top_k(vectors[unit][name], size, rng=rng) for name, rng in rngs.items()}
-            families |= {(unit, size, each): _Family(unit, each, drawn, tops) for each in directions}
-    if not families:
-        return []
+            sets[unit, size] = drawn, tops
+            keep = np.concatenate([drawn, np.stack(list(tops.values()))])
+            rows |= {(unit, size, each): keep if each == "sufficiency" else ~keep for each in directions}
     all_or_none = np.array([[True], [False]]).repeat(chain.steps.n_units, axis=1)
-    rows: list[tuple[ChainUnit, KeepMasks]] = [("step", all_or_none)]
-    rows += [(each.unit, each.rows) for each in families.values()]
-    scores = scorer.scores_of(chain, rows)
-    (full, empty), *scored = np.split(scores, np.cumsum([len(keep) for _, keep in rows])[:-1].tolist())
-    scores_of = dict(zip(families, scored, strict=True))
+    scores = scorer.scores_of(chain, [("step", all_or_none), *((unit, keep) for (unit, _, _), keep in rows.items())])
+    full, empty = scores[:2].tolist()
+    scored = np.split(scores[2:], np.cumsum([len(keep) for keep in rows.values()])[:-1].tolist())
+    scores_of = dict(zip(rows, scored, strict=True))
     tests = []
     for unit, name, direction, share in itertools.product(counts, attributions, directions, k):
         size = set_size(counts[unit], share)
-        family, own = families[unit, size, direction], scores_of[unit, size, direction]
-        rationale, of_sets = family.rationales[name], own[: len(family.drawn)]
-        score = float(own[len(family.drawn) + list(family.rationales).index(name)])
-        null = null_of(rationale, family.drawn, m)
-        compared = stats.compare(sign_of(direction) * score, sign_of(direction) * of_sets[null])
-        tests.append(
-            AnswerTest(
-                problem_id=problem,
-                unit=unit,
-                attribution=name,
-                direction=direction,
-                k=share,
-                n_units=counts[unit],
-                size=size,
-                rationale=units_of(rationale),
-                m=len(null),
-                exact=n_sets(counts[unit], size) <= m + 1,
-                **{each: getattr(compared, each) for each in _COMPARED},
-                score=score,
-                score_full=float(full),
-                score_empty=float(empty),
-                null=tuple(of_sets[null].tolist()),
-            )
-        )
+        (drawn, tops), own = sets[unit, size], scores_of[unit, size, direction]
+        score = float(own[len(drawn) + list(tops).index(name)])
+        null = null_of(tops[name], drawn, m)
+        compared = stats.compare(sign_of(direction) * score, sign_of(direction) * own[: len(drawn)][null])
+        about = {"problem_id": problem, "unit": unit, "attribution": name, "direction": direction, "k": share}
+        about |= {"n_units": counts[unit], "size": size, "rationale": units_of(tops[name]), "m": len(null)}
+        about["exact"] = n_sets(counts[unit], size) <= m + 1
+        about |= {each: getattr(compared, each) for each in _COMPARED}
+        about |= {"score": score, "score_full": full, "score_empty": empty}
+        tests.append({**about, "null": tuple(own[: len(drawn)][null].tolist())})
     return tests
 
 
@@ -306,7 +243,7 @@ def write_levels(
             continue
         try:
             chain = encode_chain(model, case.problem, case.texts, case.own.value)
-            kept += map(asdict, answer_tests(scorer, chain, k=missing, m=_SETS, seed=seed))
+            kept += answer_tests(scorer, chain, k=missing, seed=seed)
         except DataError as exc:  # too long for the model's window
             kept += ({"problem_id": case.id, "k": share, "error": str(exc)} for share in missing)
         with write_atomically(folder.path / LEVELS) as stream:

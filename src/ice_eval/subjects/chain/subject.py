@@ -81,7 +81,7 @@ from ice_eval.subjects.chain.chat import (
     concluded_turns,
 )
 from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
-from ice_eval.subjects.chain.hints import HINTS, HintTest, hint_tests, hinted, write_hints
+from ice_eval.subjects.chain.hints import HINTS, hint_tests, hinted, write_hints
 from ice_eval.subjects.chain.local import encode_chain, write_levels
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
 from ice_eval.subjects.chain.problems import (
@@ -769,7 +769,7 @@ class ChainSubject(Subject):
         """Ask every question with each hint and without, and write what came of it."""
         asked = {case.id: self._hint_requests(case, seed) for case in self.evaluated}
         replies = self.model.asker.ask([request for own in asked.values() for request in own])
-        tests, read = list[HintTest](), Counter[str]()
+        tests, read = list[dict[str, Any]](), Counter[str]()
         for case in self.evaluated:
             *own, control = (replies[request.key] for request in asked[case.id])
             read.update(_reason(reading_of(reply, case.problem.kind)) for reply in own)
