@@ -5,6 +5,7 @@ do, however long they are. Pieces of a set have no score: a unit that one of the
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -118,22 +119,15 @@ class _JoinedFields:
     def weights(self, share: Shares) -> dict[int, Fraction]:
         """Return the weight of a piece's score in each unit that it touches."""
         # Divided by the shorter of the two: a piece inside a unit gives it all it has, and a unit inside a piece has
-        # the score of the piece.
-        inside: dict[int, Fraction] = {}
-        characters: dict[int, set[int]] = {}
-        for character, part in share:
-            unit = self.unit_of[character]
-            inside[unit] = inside.get(unit, Fraction(0)) + part
-            characters.setdefault(unit, set()).add(character)
-        if len(inside) > 1:
-            length = sum(map(len, characters.values()))
-            inside = {
-                unit: Fraction(len(each), min(length, max(self._sizes[unit], len(each))))
-                for unit, each in characters.items()
-                if unit >= 0
-            }
-        inside.pop(-1, None)  # the share that belongs to no unit is lost
-        return inside
+        # the score of the piece. The share that belongs to no unit (-1) is lost.
+        characters: dict[int, set[int]] = defaultdict(set)
+        for character, _ in share:
+            characters[self.unit_of[character]].add(character)
+        sizes = {unit: len(each) for unit, each in characters.items()}
+        if len(sizes) == 1:
+            return {unit: sum((part for _, part in share), Fraction(0)) for unit in sizes if unit >= 0}
+        shortest = {unit: min(sum(sizes.values()), max(self._sizes[unit], n)) for unit, n in sizes.items() if unit >= 0}
+        return {unit: Fraction(sizes[unit], length) for unit, length in shortest.items()}
 
     def scored(self, explanation: Explanation) -> tuple[NDArray[np.float64], list[Shares], bool]:
         """Return scores with the characters of each, and True if the text continues after the last one."""
@@ -173,9 +167,8 @@ class _JoinedFields:
         for index, piece in enumerate(pieces):
             if piece.field is not None and piece.field not in self._begins:
                 if piece.field not in self._known:  # one that is not explained has no units, and nothing is lost
-                    raise DataError(
-                        f"{self._where}: no field '{piece.field}'; the example has {', '.join(self._known)}."
-                    )
+                    known = ", ".join(self._known)
+                    raise DataError(f"{self._where}: no field '{piece.field}'; the example has {known}.")
             elif piece.start is None or piece.end is None:
                 spelled.setdefault(piece.field, []).append(index)
             else:
@@ -201,10 +194,8 @@ class _JoinedFields:
         words = _words(text) if piece.counted == "words" else ()
         size = len(words) if piece.counted == "words" else len(text)
         if not 0 <= start < end <= size:
-            raise DataError(
-                f"{self._where}: the span {start} to {end} does not lie in the field '{field}', which has {size} "
-                f"{piece.counted}."
-            )
+            outside = f"the span {start} to {end} does not lie in the field '{field}'"
+            raise DataError(f"{self._where}: {outside}, which has {size} {piece.counted}.")
         if words:
             start, end = words[start][0], words[end - 1][1]
         if piece.text is not None and folded(piece.text) != folded(text[start:end]):
@@ -222,9 +213,7 @@ class _JoinedFields:
 
     def _only_field(self, piece: TextPart) -> str:
         names = list(self._texts)
-        if len(names) == 1:
-            return names[0]
-        if piece.counted == "words":  # a rationale of a document, which is the longest by far
+        if len(names) == 1 or piece.counted == "words":  # a rationale of a document, which is the longest by far
             return max(names, key=lambda name: len(self._known[name]))
         raise DataError(
             f"{self._where}: a span without a field, and the explained fields are {', '.join(names)}; say which, as in "

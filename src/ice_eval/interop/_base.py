@@ -105,10 +105,8 @@ class Explanation:
             if text is None and (start is None or end is None):
                 raise DataError("a piece says neither what it spells nor where it begins and ends.")
         if self.scores.ndim == 2 and self.classes and len(self.classes) != self.scores.shape[1]:
-            raise DataError(
-                f"{len(self.classes)} classes are named, {list(self.classes)!r:.60}, and each piece has scores of "
-                f"{self.scores.shape[1]}."
-            )
+            named = f"{len(self.classes)} classes are named, {list(self.classes)!r:.60}"
+            raise DataError(f"{named}, and each piece has scores of {self.scores.shape[1]}.")
         texts = self.text.values() if isinstance(self.text, Mapping) else [self.text or ""]
         if not all(isinstance(text, str) for text in texts):
             raise DataError(f"the explained text is {self.text!r:.60}; a text is expected, or an object with texts.")

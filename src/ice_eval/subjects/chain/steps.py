@@ -11,6 +11,7 @@ A step is what a person would strike out in one go:
     \boxed{42}     #### 42     <answer>42</answer>     Answer: 42     So the correct choice is (B)     答案是 42
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -121,10 +122,8 @@ def is_thinking(response: str) -> bool:
 
 def given_steps(texts: Sequence[str]) -> Chain:
     """Return the chain of a response that is in steps already; the answer that they end with is split off."""
-    spans: list[Span] = []
-    for text in texts:
-        start = spans[-1][1] + 1 if spans else 0
-        spans.append((start, start + len(text)))
+    starts = itertools.accumulate((len(text) + 1 for text in texts), initial=0)
+    spans = [(start, start + len(text)) for start, text in zip(starts, texts, strict=False)]
     return _chain("\n".join(texts), spans, [])
 
 
@@ -141,22 +140,15 @@ def _chain(response: str, spans: list[Span], rest: list[Span]) -> Chain:
     until = _first_of_talk(response, rest)
     first = max(begin, _first_of_answer(response, spans[:end]))
     is_first = begin + 1 < first and _opens_with_answer(response, spans[begin])
-    steps, stated = spans[begin + is_first : first], [*spans[first:end], *rest[:until]]
-    asides = [*spans[:begin], *spans[end:], *rest[until:]]
+    stated, asides = [*spans[first:end], *rest[:until]], [*spans[:begin], *spans[end:], *rest[until:]]
     if is_first:
         (asides if stated else stated).append(spans[begin])
-    answer = (stated[0][0], stated[-1][1]) if stated else None
-    return Chain(
-        response,
-        tuple(_step(response, span) for span in steps),
-        _step(response, answer) if answer else None,
-        tuple(_step(response, span) for span in sorted(asides)),
-        is_first,
+    answer = [(stated[0][0], stated[-1][1])] if stated else []
+    steps, answers, others = (
+        tuple(Step(response[slice(*span)], *span) for span in each)
+        for each in (spans[begin + is_first : first], answer, sorted(asides))
     )
-
-
-def _step(response: str, span: Span) -> Step:
-    return Step(response[slice(*span)], *span)
+    return Chain(response, steps, answers[0] if answers else None, others, is_first)
 
 
 def _reasoning(response: str) -> tuple[int, int, int]:
@@ -177,7 +169,9 @@ def _stop(response: str) -> int:
 
 def _pieces(response: str, start: int, end: int) -> Iterator[Span]:
     """Yield sentences, line by line; lines without a letter, a digit or a formula are ornament."""
-    masked = _masked(response[start:end])
+    masked = response[start:end]
+    for stand_in, pattern in _UNCUT:
+        masked = pattern.sub(lambda match, to=stand_in: to * len(match[0]), masked)  # type: ignore[misc]
     for line in regex.finditer(r"[^\n\r]+", masked):
         for a, b in line_sentences(line[0]):
             a, b = stripped_span(response, start + line.start() + a, start + line.start() + b)
@@ -185,26 +179,15 @@ def _pieces(response: str, start: int, end: int) -> Iterator[Span]:
                 yield a, b
 
 
-def _masked(text: str) -> str:
-    for stand_in, pattern in _UNCUT:
-        text = pattern.sub(lambda match, to=stand_in: to * (match.end() - match.start()), text)  # type: ignore[misc]
-    return text
-
-
 def _joined(response: str, pieces: list[Span]) -> list[Span]:
     """Join announcements with what they announce, and formulas with the lines that go on with them."""
-    joined: list[Span] = []
-    last: Span = (0, 0)
-    for start, end in pieces:
-        if joined and (
-            _announces(response[slice(*last)])
-            or _goes_on(response, joined[-1], start)
-            or _names_option(response, last, (start, end))
-        ):
-            joined[-1] = joined[-1][0], end
+    joined = pieces[:1]
+    for last, piece in itertools.pairwise(pieces):
+        goes_on = _announces(response[slice(*last)]) or _goes_on(response, joined[-1], piece[0])
+        if goes_on or _names_option(response, last, piece):
+            joined[-1] = joined[-1][0], piece[1]
         else:
-            joined.append((start, end))
-        last = start, end
+            joined.append(piece)
     return joined
 
 
@@ -239,13 +222,12 @@ def _names_option(response: str, before: Span, piece: Span) -> bool:
 
 def _first_of_answer(response: str, spans: list[Span]) -> int:
     """Return the index of the first span of the answer: a `####` line, or the statements that the chain ends with."""
-    for index, (start, end) in enumerate(spans):
-        if ends_chain(response[start:end]):
-            return index
-    first = len(spans)
-    while first and (
-        is_final_answer(before := response[slice(*spans[first - 1])]) or (first < len(spans) and _announces(before))
-    ):
+    texts = [response[start:end] for start, end in spans]
+    first = next((index for index, text in enumerate(texts) if ends_chain(text)), None)
+    if first is not None:
+        return first
+    first = len(texts)
+    while first and (is_final_answer(texts[first - 1]) or (first < len(texts) and _announces(texts[first - 1]))):
         first -= 1
     return first
 
@@ -257,9 +239,9 @@ def _opens_with_answer(response: str, span: Span) -> bool:
     if not marked:
         return False
     n_words = len(regex.findall(r"\p{L}+", marked))
-    return bool(_VALUE.match(marked) and (n_words <= 4 or not marked.strip("*_ ($")[:1].isdigit())) or (
-        0 < n_words <= 6 and _ends_line(response, span[1])
-    )
+    if _VALUE.match(marked) and (n_words <= 4 or not marked.strip("*_ ($")[:1].isdigit()):
+        return True
+    return 0 < n_words <= 6 and _ends_line(response, span[1])
 
 
 def _ends_line(response: str, end: int) -> bool:
@@ -306,17 +288,13 @@ def _first_of_talk(response: str, spans: list[Span]) -> int:
         end -= 1
     stated = next((index for index in reversed(range(end)) if is_final_answer(texts[index])), end - 1)
     place = stated + 1
-    while place < end and (
-        _NOTE.match(texts[place])
-        or _CLOSES.match(texts[place])
-        or (
-            place > stated + 1
-            and "\n" not in response[spans[place - 1][1] : spans[place][0]]
-            and not _REASONS_ON.match(texts[place])
-        )
-    ):
+    while place < end:
+        is_same_line = place > stated + 1 and "\n" not in response[spans[place - 1][1] : spans[place][0]]
+        is_rest = is_same_line and not _REASONS_ON.match(texts[place])
+        if not (is_rest or _NOTE.match(texts[place]) or _CLOSES.match(texts[place])):
+            return end
         place += 1
-    return stated + 1 if place == end else end
+    return stated + 1
 
 
 # Markers of the final answer.
@@ -394,7 +372,4 @@ def _braced(text: str, start: int) -> str:
 
 def _rest(text: str) -> str:
     """Return the first line that holds more than ornament."""
-    for line in text.split("\n"):
-        if regex.search(r"[\p{L}\p{N}]", line):
-            return line.strip()
-    return ""
+    return next((line.strip() for line in text.split("\n") if regex.search(r"[\p{L}\p{N}]", line)), "")

@@ -13,7 +13,7 @@ scores   same, changed                                 from the answer in the re
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -48,38 +48,15 @@ from ice_eval.records import (
     heads,
     marked,
 )
-from ice_eval.results import Manifest, RunFolder, content_hash
-from ice_eval.results.chains import (
-    ANSWER,
-    ANSWER_FIRST,
-    CHAIN,
-    CHANGED,
-    GOLD,
-    LABELS,
-    N_ASIDES,
-    N_OPTIONS,
-    QUESTION,
-    SAME,
-    UNREAD,
-)
+from ice_eval.results import Manifest, RunFolder, chains, content_hash
 from ice_eval.results.examples import InputRow
 from ice_eval.results.ledger import NO_NAMES, Ledger
 from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
 from ice_eval.settings import SETTINGS, ChainFields, RunConfig
+from ice_eval.subjects.chain import chat
 from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
-from ice_eval.subjects.chain.chat import (
-    ASK,
-    BEGUN,
-    CONCLUDE,
-    NEUTRAL,
-    Turns,
-    ask_prompt,
-    asked_turns,
-    conclude_prompt,
-    concluded_turns,
-)
 from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
 from ice_eval.subjects.chain.hints import HINTS, hint_tests, hinted, write_hints
 from ice_eval.subjects.chain.local import encode_chain, write_levels
@@ -214,13 +191,13 @@ class ChainSubject(Subject):
         found = []
         for name, each in self._asked.items():
             problem = _problem(each)
-            fields = {QUESTION: problem.shown}
+            fields = {chains.QUESTION: problem.shown}
             if problem.gold is not None:
-                fields[GOLD] = problem.gold.value
+                fields[chains.GOLD] = problem.gold.value
             if isinstance(each, GivenChain):
-                fields[CHAIN] = each.chain.response
+                fields[chains.CHAIN] = each.chain.response
                 if isinstance(each.final, FinalAnswer):
-                    fields[ANSWER] = each.final.value
+                    fields[chains.ANSWER] = each.final.value
             found.append(Example(name, fields))
         return found
 
@@ -238,10 +215,8 @@ class ChainSubject(Subject):
         """Return the model that this subject asks; what it answers is read here."""
         self._model = ChainModel(model, self)
         if self._fields.levels and self._model.inner is None:
-            raise CapabilityError(
-                "tokens and steps side by side need a look into the model, which a server does not show; load it here, "
-                "without a server."
-            )
+            why = "tokens and steps side by side need a look into the model, which a server does not show"
+            raise CapabilityError(f"{why}; load it here, without a server.")
         return self._model
 
     # ------------------------------------------------------------------------------------------- before the first row
@@ -249,7 +224,7 @@ class ChainSubject(Subject):
     def identity(self) -> dict[str, Any]:
         plain = {name: value for name, value in vars(self._fields).items() if SETTINGS[name].role == "rows"}
         hashes = {
-            "prompt": content_hash([ASK, CONCLUDE, NEUTRAL, RATE, PARAPHRASE, HINTS]),
+            "prompt": content_hash([chat.ASK, chat.CONCLUDE, chat.NEUTRAL, RATE, PARAPHRASE, HINTS]),
             "pose": self._fields.poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._asked.values()]),
@@ -262,12 +237,12 @@ class ChainSubject(Subject):
         return None if self._example is None else content_hash(asdict(self._example))
 
     def labels(self, model: Model, config: RunConfig) -> Labels:
-        return Labels(LABELS, ((0,), (1,)), are_classes=True)
+        return Labels(chains.LABELS, ((0,), (1,)), are_classes=True)
 
     def described(self, model: Model) -> dict[str, Any]:
         about = self.model.about(were_given=not self._unwritten)
-        worked = () if self._example is None else ("\n".join(text for _, text in asked_turns(self._example)),)
-        return {"prompt": CONCLUDE, "label_scoring": "answer", "chains": about, "worked": worked}
+        worked = () if self._example is None else ("\n".join(text for _, text in chat.asked_turns(self._example)),)
+        return {"prompt": chat.CONCLUDE, "label_scoring": "answer", "chains": about, "worked": worked}
 
     def settings(self) -> dict[str, Any]:
         return {"chain": ChainSettings(arrangements=self.arrangements, example=self._shown, **vars(self._fields))}
@@ -297,12 +272,9 @@ class ChainSubject(Subject):
         ]
 
     def pool(self, engine: Engine, examples: Sequence[Example]) -> StepPool:
-        names = {name.partition("@")[0] for name in engine.operators}
-        if "replace" in names and len(self._problems) < 2:
-            raise ConfigError(
-                "the operator 'replace' takes steps of other problems, and there is one problem only; evaluate more, "
-                "or leave it out."
-            )
+        if len(self._problems) < 2 and any(name.partition("@")[0] == "replace" for name in engine.operators):
+            why = "the operator 'replace' takes steps of other problems, and there is one problem only"
+            raise ConfigError(f"{why}; evaluate more, or leave it out.")
         self._pool = StepPool(self, engine.config.seed)
         return self._pool
 
@@ -375,9 +347,7 @@ class ChainSubject(Subject):
                 "need not rest on the steps that it is given, so the run cannot show whether they matter, and there "
                 f"will be no verdict. {_AT_ONCE if self.model.inner is None else _OTHER_MODEL}"
             )
-        read = _Readings()
-        for row in first:
-            self._read_into(read, row, replies[self.request(row).key])
+        read = self._read((row, replies[self.request(row).key]) for row in first)
         if read.begun_anew:
             reporter.say(
                 f"{read.begun_anew} of the first replies to a begun turn (--poses prefill) are chains of their own: "
@@ -398,14 +368,17 @@ class ChainSubject(Subject):
             if not any(left.values()):
                 return
 
-    def _read_into(self, found: _Readings, row: Ids, reply: Response) -> None:
-        """Count how one reply reads."""
-        pose, reading, is_anew = self._pose_of(row), self._reading(row, reply), False
-        if pose == "prefill" and isinstance(reading, FinalAnswer):  # a chain of its own: the turn is not continued
-            is_anew = begins_anew(self._behind(row, reply), reading, self._by_id[int(row[0])].problem.kind)
-        found.by_pose.setdefault(pose, Counter())[_reason(reading)] += 1
-        found.thought[pose] += is_anew or reasoned_anew(reply)
-        found.begun_anew += is_anew
+    def _read(self, replies: Iterable[tuple[Ids, Response]]) -> _Readings:
+        """Count how replies read."""
+        found = _Readings()
+        for row, reply in replies:
+            pose, reading, is_anew = self._pose_of(row), self._reading(row, reply), False
+            if pose == "prefill" and isinstance(reading, FinalAnswer):  # a chain of its own: the turn is not continued
+                is_anew = begins_anew(self._behind(row, reply), reading, self._by_id[int(row[0])].problem.kind)
+            found.by_pose.setdefault(pose, Counter())[_reason(reading)] += 1
+            found.thought[pose] += is_anew or reasoned_anew(reply)
+            found.begun_anew += is_anew
+        return found
 
     def _report_cut_replies(self, found: _Readings, reporter: Reporter, *, may_end: bool) -> None:
         """Report that most replies in a pose were cut off."""
@@ -539,17 +512,17 @@ class ChainSubject(Subject):
 
     def complete(self, example: Example) -> Example:
         case = self._cases[example.id]
-        fields = {QUESTION: case.problem.question, CHAIN: case.chain.response}
+        fields = {chains.QUESTION: case.problem.question, chains.CHAIN: case.chain.response}
         if isinstance(case.answer, FinalAnswer):
-            fields[ANSWER] = case.answer.value
+            fields[chains.ANSWER] = case.answer.value
         if case.answer_first:
-            fields[ANSWER_FIRST] = "yes"
+            fields[chains.ANSWER_FIRST] = "yes"
         if case.chain.asides:
-            fields[N_ASIDES] = str(len(case.chain.asides))
+            fields[chains.N_ASIDES] = str(len(case.chain.asides))
         if case.problem.gold is not None:
-            fields[GOLD] = case.problem.gold.value
+            fields[chains.GOLD] = case.problem.gold.value
         if case.problem.kind.choices:
-            fields[N_OPTIONS] = str(len(case.problem.kind.choices))
+            fields[chains.N_OPTIONS] = str(len(case.problem.kind.choices))
         return Example(example.id, fields, gold=None if case.is_right is None else int(not case.is_right))
 
     def encode(self, model: Model, config: RunConfig, example: Example, *, reserve: int) -> Encoded:
@@ -560,15 +533,15 @@ class ChainSubject(Subject):
     def _encoded(self, case: Case) -> Encoded:
         problem = self.codec.id_of(case.id, kind="problem")
         ids = np.array([problem, *map(self.codec.id_of, case.texts)], dtype=np.int64)
-        fields = {QUESTION: case.problem.shown}
+        fields = {chains.QUESTION: case.problem.shown}
         if isinstance(case.answer, FinalAnswer):
-            fields[ANSWER] = case.answer.value
+            fields[chains.ANSWER] = case.answer.value
         return Encoded(
             case.id,
             ids,
             np.zeros_like(ids),
             unit_of=np.arange(PROTECTED, len(case.steps)),
-            spans=tuple(Span(CHAIN, step.start, step.end) for step in case.steps),
+            spans=tuple(Span(chains.CHAIN, step.start, step.end) for step in case.steps),
             texts=case.texts,
             fields=fields,
         )
@@ -577,7 +550,7 @@ class ChainSubject(Subject):
         return self._cases[example.id].skip_reason
 
     def target(self, config: RunConfig, example: Example, full: LogScores, empty: LogScores) -> int:
-        return LABELS.index("same")
+        return chains.LABELS.index("same")
 
     # ----------------------------------------------------------------------------------------------------------- rows
 
@@ -598,11 +571,9 @@ class ChainSubject(Subject):
             operator = operators.get(name)()
             assert isinstance(operator, Arrangement), "checked where the run begins"
             rng = rng_for(config.seed, item.example_id, "arrangements", name)
+            at = {"example": place, "kind": Kind.ARRANGED, "operator": engine.operator_names.index(name)}
             for index, order in enumerate(operator.orders(item.n_units, config.m, rng)):
-                head = heads(
-                    1, example=place, kind=Kind.ARRANGED, operator=engine.operator_names.index(name), set=index,
-                    size=len(order),
-                )  # fmt: skip
+                head = heads(1, **at, set=index, size=len(order))
                 shown = np.array([item.ids[0], *item.ids[1:][list(order)]], dtype=np.int64)
                 kept = np.array(order, dtype=np.int64)
                 found.append(Rows(head, kept, np.array([len(order)]), Inputs.one(shown)))
@@ -655,7 +626,7 @@ class ChainSubject(Subject):
         reasons = [*problems, *(row.skip_reason for row in inputs)]
         if len(ledger.texts) < len(ledger) or any(NO_REPLY in (reason or "") for reason in reasons):
             return True
-        if any(row.fields.get(CHAIN) != self._cases[row.example_id].chain.response for row in inputs):
+        if any(row.fields.get(chains.CHAIN) != self._cases[row.example_id].chain.response for row in inputs):
             return True
         for place, ids in enumerate(rows_of(ledger.inputs)):  # cut off, and is a longer one here?
             request = self.request(ids)
@@ -667,14 +638,14 @@ class ChainSubject(Subject):
     # ------------------------------------------------------------------------------------------------------- requests
 
     def _chain_request(self, problem: Problem) -> Request:
-        return self.question(ask_prompt(problem), self._fields.max_tokens, before=asked_turns)
+        return self.question(chat.ask_prompt(problem), self._fields.max_tokens, before=chat.asked_turns)
 
     def _hint_requests(self, case: Case, seed: int) -> list[Request]:
         """Return the requests for a chain with each hint, and last for one without any."""
         shown = [hinted(case, hint, seed=seed) for hint in self._fields.hints]
-        ask = partial(self.question, max_tokens=self._fields.max_tokens, before=asked_turns)
-        control = ask(ask_prompt(case.problem), repeat=1)
-        return [*(ask(ask_prompt(case.problem, shown=each)) for each in shown), control]
+        ask = partial(self.question, max_tokens=self._fields.max_tokens, before=chat.asked_turns)
+        control = ask(chat.ask_prompt(case.problem), repeat=1)
+        return [*(ask(chat.ask_prompt(case.problem, shown=each)) for each in shown), control]
 
     def request(self, row: Ids) -> Request:
         """Return the request for the answer to some of the steps."""
@@ -683,17 +654,17 @@ class ChainSubject(Subject):
             self.prompt(row),
             self._fields.answer_tokens,
             repeat=repeat,
-            before=asked_turns if pose == "prefill" else partial(concluded_turns, pose=pose),
+            before=chat.asked_turns if pose == "prefill" else partial(chat.concluded_turns, pose=pose),
             begun=self._begun(row) if pose == "prefill" else None,
         )
 
     def _begun(self, row: Ids) -> str:
         """Return some of the steps as the model's own turn, up to the answer."""
-        return "\n".join([*self._steps_in(row), BEGUN])
+        return "\n".join([*self._steps_in(row), chat.BEGUN])
 
     def prompt(self, row: Ids) -> str:
         """Return the prompt for the answer to some of the steps."""
-        return conclude_prompt(self._by_id[int(row[0])].problem, self._steps_in(row), pose=self._pose_of(row))
+        return chat.conclude_prompt(self._by_id[int(row[0])].problem, self._steps_in(row), pose=self._pose_of(row))
 
     def _steps_in(self, row: Ids) -> list[str]:
         return [self.codec.text(index) for index in row[1:].tolist() if index >= MOST_REPEATS]
@@ -709,7 +680,7 @@ class ChainSubject(Subject):
         max_tokens: int,
         *,
         repeat: int = 0,
-        before: Callable[[WorkedExample], Turns] | None = None,
+        before: Callable[[WorkedExample], chat.Turns] | None = None,
         begun: str | None = None,
     ) -> Request:
         """Return a request with a prompt of its own, and perhaps the beginning of the reply."""
@@ -731,13 +702,13 @@ class ChainSubject(Subject):
         """Return the log-scores of a reply: does it give the chain's own answer?"""
         case, reading = self._by_id[int(row[0])], self._reading(row, reply)
         if not isinstance(reading, FinalAnswer):
-            return UNREAD
-        return SAME if case.problem.kind.same(reading, case.own) else CHANGED
+            return chains.UNREAD
+        return chains.SAME if case.problem.kind.same(reading, case.own) else chains.CHANGED
 
     def _reading(self, row: Ids, reply: Response) -> AnswerReading:
         """Read the answer in a reply; that to a begun turn goes on behind its marker."""
         if self._pose_of(row) == "prefill":
-            reply = replace(reply, text=f"{BEGUN}{self._behind(row, reply)}")
+            reply = replace(reply, text=f"{chat.BEGUN}{self._behind(row, reply)}")
         return reading_of(reply, self._by_id[int(row[0])].problem.kind)
 
     def _behind(self, row: Ids, reply: Response) -> str:
@@ -752,16 +723,14 @@ class ChainSubject(Subject):
             write_levels(folder, self.evaluated, self.model.inner, k=shares, seed=config.seed, reporter=reporter)
         if self._fields.hints:
             self._ask_hints(folder, config.seed, reporter)
-        read = _Readings()
-        for part in folder.parts():
-            for row in rows_of(folder.ledger(part, NO_NAMES, inputs=True).inputs):
-                self._read_into(read, row, self.model.reply(self.request(row)))
+        ledgers = (folder.ledger(part, NO_NAMES, inputs=True) for part in folder.parts())
+        rows = (row for ledger in ledgers for row in rows_of(ledger.inputs))
+        read = self._read((row, self.model.reply(self.request(row))) for row in rows)
         self._report_cut_replies(read, reporter, may_end=not self._fields.levels)
         steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
         n_written = len(steps & set(self.paraphrases))
-        account = self.model.account(
-            dict(read.total), were_given=not self._unwritten, replies_thought=read.thought.total()
-        )
+        given, n_thought = not self._unwritten, read.thought.total()
+        account = self.model.account(dict(read.total), were_given=given, replies_thought=n_thought)
         paraphrased = {"written": n_written, "kept": len(steps) - n_written} if steps else {}
         return {"chains": replace(account, paraphrased=paraphrased, thought_rates=read.thought_rates)}
 

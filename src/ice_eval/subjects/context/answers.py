@@ -72,10 +72,10 @@ class GivenClaim:
 
 
 class ReadClaims(NamedTuple):
-    """Claims in order, and a message for each claim or citation that cannot be used."""
-
     claims: tuple[Claim, ...]
+    """In order."""
     problems: tuple[str, ...]
+    """A message for each claim or citation that cannot be used."""
 
 
 class _Mark(NamedTuple):
@@ -106,6 +106,7 @@ _REFERENCES = regex.compile(
     regex.MULTILINE | regex.IGNORECASE,
 )
 """First line of a list of sources behind an answer."""
+_BREAK = regex.compile(r"[\n\r\u2028\u2029]")
 
 
 def claims_in(text: str, names: Sequence[str]) -> ReadClaims:
@@ -126,8 +127,12 @@ def claims_in(text: str, names: Sequence[str]) -> ReadClaims:
     plain = "".join(characters)
     spans = [span for span in sentence_spans(plain) if regex.search(r"\w", plain[slice(*span)])]
     marks_of: dict[int, list[_Mark]] = {index: [] for index in range(-1, len(spans))}
-    for mark in marks:
-        marks_of[_owner(mark, text, spans, leads=leads)].append(mark)
+    for mark in marks:  # it belongs to the sentence before it (-1: there is none), or to the one that follows
+        before = bisect_right(spans, mark.start, key=lambda span: span[0]) - 1
+        begins_line = before < 0 or _BREAK.search(text, spans[before][1], mark.start) is not None
+        begins_line |= leads and before >= 0 and mark.start >= spans[before][1]
+        follows = begins_line and before + 1 < len(spans) and not _BREAK.search(text, mark.end, spans[before + 1][0])
+        marks_of[before + follows].append(mark)
     problems = [f"[{name}] is before the first claim" for mark in marks_of[-1] for name in mark.names]
     claims = []
     for index, (start, end) in enumerate(spans):
@@ -144,12 +149,15 @@ def given_claims(text: str, claims: Sequence[GivenClaim], names: Sequence[str]) 
     marks = _marks(text, names)
     read, problems, position = [], [], 0
     for number, claim in enumerate(claims, start=1):
-        span = _located(text, claim.text, position)
-        if span is None:
+        # A space in it may be any other space in the text.
+        spaced = regex.compile(r"\s+".join(map(regex.escape, claim.text.split())))
+        exact = regex.compile(regex.escape(claim.text.strip())).search(text, position)
+        found = exact or spaced.search(text, position)
+        if not claim.text.strip() or found is None:
             why = f"not found in the answer, in this order: {claim.text!r:.60}" if claim.text.strip() else "empty"
             problems.append(f"claim {number} is {why}")
             continue
-        start, position = span
+        start, position = found.span()
         cites, unknown = _cites(claim.cites, names)
         problems += [_no_passage(number, name) for name in unknown]
         inside = [mark for mark in marks if mark.start < position and start < mark.end]
@@ -166,30 +174,6 @@ def _cites(cited: Sequence[str], names: Sequence[str]) -> tuple[tuple[int, ...],
     """Return the indices of cited passages, and the cited names that no passage has."""
     known = {names.index(name) for name in cited if name in names}
     return tuple(sorted(known)), [name for name in dict.fromkeys(cited) if name not in names]
-
-
-def _located(text: str, claim: str, position: int) -> tuple[int, int] | None:
-    """Return the span of a claim behind `position`; a space in it may be any other space in the text."""
-    words = claim.split()
-    exact = text.find(claim.strip(), position)
-    if exact >= 0 and words:
-        return exact, exact + len(claim.strip())
-    match = regex.compile(r"\s+".join(map(regex.escape, words))).search(text, position)
-    return match.span() if match and words else None
-
-
-def _owner(mark: _Mark, text: str, spans: Sequence[tuple[int, int]], *, leads: bool) -> int:
-    """Return the index of the sentence that a mark belongs to; -1: there is none before it."""
-    before = bisect_right(spans, mark.start, key=lambda span: span[0]) - 1
-    begins_line = before < 0 or _has_break(text[spans[before][1] : mark.start])
-    begins_line |= leads and before >= 0 and mark.start >= spans[before][1]
-    if begins_line and before + 1 < len(spans) and not _has_break(text[mark.end : spans[before + 1][0]]):
-        return before + 1
-    return before
-
-
-def _has_break(text: str) -> bool:
-    return regex.search(r"[\n\r\u2028\u2029]", text) is not None
 
 
 def _marks(text: str, names: Sequence[str]) -> list[_Mark]:
@@ -229,8 +213,8 @@ def _names_in(inside: str, names: Sequence[str]) -> tuple[str, ...]:
     if inside.strip() in names:
         return (inside.strip(),)
     found: list[str] = []
-    for part in regex.split("[,;]", inside):
-        name = part.strip() if part.strip() in names else _AROUND_NAME.sub("", part.strip())
+    for part in map(str.strip, regex.split("[,;]", inside)):
+        name = part if part in names else _AROUND_NAME.sub("", part)
         if name not in names and name.isdecimal():
             name = str(int(name))
         if name in names or name.isdecimal() or _shape(name) in map(_shape, names):

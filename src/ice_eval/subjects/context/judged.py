@@ -17,7 +17,7 @@ from ice_eval.records import SCORED, Encoded, Inputs, LogScores, Unit
 from ice_eval.results import RunFolder
 from ice_eval.results.chains import CHANGED as MISSING
 from ice_eval.results.chains import SAME as STATED
-from ice_eval.servers import Request, Response
+from ice_eval.servers import Request
 from ice_eval.subjects.context.tasks import CitationTask
 from ice_eval.tasks import AnyTask
 from ice_eval.words import word_spans
@@ -32,14 +32,14 @@ _MARK = re.compile(r"\[[^\[\]\n]*\](?:\(https?://[^\s()]+\))?|【[^【】\n]*】
 
 def is_stated(claim: str, reply: str) -> bool:
     """Return True if a reply holds the words of a claim; case, punctuation, spaces and citations do not count."""
-    words = _words(claim)
-    return bool(words) and f" {words} " in f" {_words(reply)} "
 
+    def words_of(text: str) -> str:
+        plain = _MARK.sub(" ", unicodedata.normalize("NFC", text).casefold().replace("’", "'"))
+        words = (plain[start:end] for start, end in word_spans(plain))
+        return " ".join(word for word in words if any(map(str.isalnum, word)))
 
-def _words(text: str) -> str:
-    plain = _MARK.sub(" ", unicodedata.normalize("NFC", text).casefold().replace("’", "'"))
-    words = (plain[start:end] for start, end in word_spans(plain))
-    return " ".join(word for word in words if any(map(str.isalnum, word)))
+    words = words_of(claim)
+    return bool(words) and f" {words} " in f" {words_of(reply)} "
 
 
 class JudgedModel(AskedModel):
@@ -74,10 +74,8 @@ class JudgedModel(AskedModel):
             return self._served.notes
         if self._judge is not None:
             return [f"{self.name}: each row asks it to answer again, and claims are compared by your judge."]
-        return [
-            f"{self.name}: the server gives no log-probabilities of a prompt's tokens, so each row asks it to answer "
-            "again, and claims are compared exactly."
-        ]
+        why = "the server gives no log-probabilities of a prompt's tokens, so each row asks it to answer again"
+        return [f"{self.name}: {why}, and claims are compared exactly."]
 
     def labels(self, task: AnyTask, *, scoring: LabelScoring | None = None) -> Labels:
         raise TypeError("claims have no label words")
@@ -90,11 +88,10 @@ class JudgedModel(AskedModel):
             labels = None
         if labels is None:
             self.answers_again = True
-            return Labels(LABELS, tuple((index,) for index in range(len(LABELS))), are_classes=True)
+            return Labels(LABELS, ((0,), (1,)), are_classes=True)
         if self._task.chat and not self.chats:
-            raise CapabilityError(
-                "--chat needs a server that takes token ids, and a --tokenizer with a chat template; leave it out."
-            )
+            needs = "a server that takes token ids, and a --tokenizer with a chat template"
+            raise CapabilityError(f"--chat needs {needs}; leave it out.")
         return labels
 
     @property
@@ -121,21 +118,21 @@ class JudgedModel(AskedModel):
 
     def _answered(self, batch: Inputs, *, repeat: int = 0) -> tuple[LogScores, int]:
         """Return log-scores of `LABELS` from the replies to the rows, and the tokens of the replies."""
-        rows = [batch.take([index]) for index in range(len(batch))]
-        replies = self._served.replies(self._requests(rows, repeat=repeat))
+        replies = self._served.replies(self._requests(batch, repeat=repeat))
+        rows = (batch.take([index]) for index in range(len(batch)))
         claims = (self._served.text(row.ids[row.segments == SCORED]).strip() for row in rows)
-        scores = [self._score(claim, reply) for claim, reply in zip(claims, replies, strict=True)]
+        scores = []
+        for claim, reply in zip(claims, replies, strict=True):
+            unread = _UNREAD if reply.status in ("truncated", "too_long") else MISSING
+            stated = self._is_stated(claim, reply.text.rpartition("</think>")[2].partition("<think>")[0])
+            scores.append(STATED if stated else unread)
         return np.array(scores).reshape(-1, len(LABELS)), sum(sum(reply.usage or reply.billed) for reply in replies)
 
-    def _requests(self, rows: Sequence[Inputs], *, repeat: int = 0) -> list[Request]:
+    def _requests(self, batch: Inputs, *, repeat: int = 0) -> list[Request]:
+        rows = (batch.take([index]) for index in range(len(batch)))
         prompts = [self._served.text(row.ids[: int(np.argmax(row.segments == SCORED))]).strip() for row in rows]
         turns = [] if self._task.system is None else [("system", self._task.system)]
         return self._served.chat_requests(prompts, turns=turns, max_tokens=self._max_tokens, repeat=repeat)
-
-    def _score(self, claim: str, reply: Response) -> tuple[float, float]:
-        if self._is_stated(claim, reply.text.rpartition("</think>")[2].partition("<think>")[0]):
-            return STATED
-        return _UNREAD if reply.status in ("truncated", "too_long") else MISSING
 
     def _judged(self, claim: str, reply: str) -> bool:
         if self._judge is None:
@@ -156,7 +153,7 @@ class JudgedModel(AskedModel):
     def outlook(self, rows: int, inputs: Inputs) -> list[str]:
         if not self.answers_again:
             return self._served.outlook(rows, inputs)
-        return self._served.estimate(rows, self._requests([inputs.take([index]) for index in range(len(inputs))]))
+        return self._served.estimate(rows, self._requests(inputs))
 
     def continues(self, folder: Path) -> None:
         self._served.continues(folder)
@@ -175,8 +172,6 @@ def scoring_claims(model: Model, task: AnyTask, *, judge: Judge | None, max_toke
     if isinstance(task, CitationTask) and isinstance(model, ServedModel):
         return JudgedModel(model, task, judge=judge, max_tokens=max_tokens)
     if judge is not None:
-        raise ConfigError(
-            "`judge` compares claims with the replies of a model behind a server (Served), in the task 'citations'; "
-            "leave it out here."
-        )
+        where = "the replies of a model behind a server (Served), in the task 'citations'"
+        raise ConfigError(f"`judge` compares claims with {where}; leave it out here.")
     return model

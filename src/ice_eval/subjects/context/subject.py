@@ -152,9 +152,8 @@ class ContextSubject(Subject):
             for name, (answer, _) in self._claims.items()
         }
         if "retrieval" in needs and not any(scores.values()):
-            raise CapabilityError(
-                f"the attribution '{needs['retrieval']}' needs a `score` of the passages, and the data have none."
-            )
+            name = needs["retrieval"]
+            raise CapabilityError(f"the attribution '{name}' needs a `score` of the passages, and the data have none.")
         cited = {
             name: frozenset(field_of(answer.passages[index]) for index in claim.cites)
             for name, (answer, claim) in self._claims.items()
@@ -168,14 +167,9 @@ class ContextSubject(Subject):
         if _answers_again(model):  # the claim follows the question, without the claims before it
             alone = replace(answer, text=claimed)
             prompt = self.task.claim_prompt(alone, Claim(0, len(alone.text or ""), claim.cites), ("", "\n"))
+        pieces, scored, headings = prompt
         item = encode_text(
-            model.codec,
-            prompt.pieces,
-            example_id=example.id,
-            framed=chat,
-            unit=config.unit,
-            scored=prompt.scored,
-            headings=prompt.headings,
+            model.codec, pieces, example_id=example.id, framed=chat, unit=config.unit, scored=scored, headings=headings
         )
         n_tokens, limit = len(item.ids), model.codec.max_tokens
         if n_tokens > limit:
