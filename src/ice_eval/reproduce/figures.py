@@ -23,44 +23,49 @@ from ice_eval.reproduce.layout import Value, shown
 from ice_eval.stats import taxonomy
 
 _OPERATOR = {"delete": "deletion", "infill": "retrieval infill"}
+_Rows = list[dict[str, Any]]
 
 
 def _of_item(figure: Figure, item: Item) -> Figure:
     return replace(figure, name=item.file, title=item.title, caption=f"{figure.caption} {item.note}".strip())
 
 
+def _figure(item: Item, caption: str, layers: Sequence[alt.Chart], rows: _Rows, **size: Any) -> Figure:
+    return _of_item(Figure(item.file, item.title, caption, parts.panels(layers, rows, **size)), item)
+
+
 def _rates(values: Sequence[Value], quantity: str = "win_rate") -> list[tuple[Value, float]]:
     return [(each, each.ours) for each in values if each.quantity == quantity and isinstance(each.ours, float)]
 
 
-def english_heatmap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
-    """Draw models by data sets, a panel for each attribution and operator, coloured by the paper's words."""
-    rows = [
-        WinRate(
-            model=value.place["model"],
-            dataset=shown(value.place["task"]),
-            attribution=value.place["attribution"],
-            operator=_OPERATOR[value.place["operator"]],
-            win_rate=rate,
-            word=taxonomy(rate),
-        )
+def _percent(sign: str = "", **more: Any) -> alt.Axis:
+    return alt.Axis(format=f"{sign}.0%", **more)
+
+
+def _cells(values: Sequence[Value], *, of_task: str) -> _Rows:
+    """Return the cells of a heat map; the name of a task is the field `of_task`."""
+    return [
+        {
+            "model": value.place["model"],
+            of_task: shown(value.place["task"]),
+            "operator": _OPERATOR[value.place["operator"]],
+            "win_rate": rate,
+            "word": taxonomy(rate),
+        }
         for value, rate in _rates(values)
     ]
+
+
+def english_heatmap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
+    """Draw models by data sets, a panel for each attribution and operator, coloured by the paper's words."""
+    cells = zip(_rates(values), _cells(values, of_task="dataset"), strict=True)
+    rows = [WinRate(attribution=value.place["attribution"], **cell) for (value, _), cell in cells]
     return _of_item(win_rate_panels(rows), item)
 
 
 def multilingual_heatmap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     """Draw models by languages, a panel for each operator."""
-    rows = [
-        LanguageWinRate(
-            model=value.place["model"],
-            language=shown(value.place["task"]),
-            operator=_OPERATOR[value.place["operator"]],
-            win_rate=rate,
-            word=taxonomy(rate),
-        )
-        for value, rate in _rates(values)
-    ]
+    rows = [LanguageWinRate(**cell) for cell in _cells(values, of_task="language")]
     return _of_item(language_heatmap(rows), item)
 
 
@@ -78,7 +83,7 @@ def plausibility(values: Sequence[Value], item: Item, sources: Sources) -> Figur
     return _of_item(plausibility_scatter(rows), item)
 
 
-def _pairs(values: Sequence[Value]) -> list[dict[str, Any]]:
+def _pairs(values: Sequence[Value]) -> _Rows:
     return [
         {
             "configuration": value.place["configuration"],
@@ -93,25 +98,23 @@ def _pairs(values: Sequence[Value]) -> list[dict[str, Any]]:
 
 
 _PAIR_CAPTION = "Win rates of attention under deletion and retrieval infill, with 95 % intervals; the line is at 50 %."
+_PAIR_TIPS = ("configuration:N", "operator:N", ("win_rate:Q", "win rate", ".1%"))
 
 
 def operator_bars(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     """Draw two bars for each configuration."""
     rows, scale = _pairs(values), alt.Scale(domain=[0, 1])
+    names = parts.distinct(rows, "configuration")
     base = alt.Chart().encode(
-        x=alt.X(
-            "configuration:N", title=None, sort=parts.distinct(rows, "configuration"), axis=alt.Axis(labelAngle=-35)
-        ),
+        x=alt.X("configuration:N", title=None, sort=names, axis=alt.Axis(labelAngle=-35)),
         xOffset=alt.XOffset("operator:N", sort=["delete", "infill"]),
-        tooltip=parts.tooltips(
-            "configuration:N", "operator:N", ("win_rate:Q", "win rate", ".1%"), *parts.end_tooltips(".1%")
-        ),
+        tooltip=parts.tooltips(*_PAIR_TIPS, *parts.end_tooltips(".1%")),
     )
-    rates = alt.Y("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%"))
+    rates = alt.Y("win_rate:Q", title="win rate", scale=scale, axis=_percent())
     bars = base.mark_bar().encode(y=rates, color=parts.colours(rows))
     limits = parts.low_to_high(base.mark_rule(style=parts.INK, strokeWidth=1.5), "y", scale)
-    chart = parts.panels([bars, limits, parts.line_at(0.5, "y", scale)], rows, width=alt.Step(26), height=220)
-    return _of_item(Figure(item.file, item.title, _PAIR_CAPTION, chart), item)
+    layers = [bars, limits, parts.line_at(0.5, "y", scale)]
+    return _figure(item, _PAIR_CAPTION, layers, rows, width=alt.Step(26), height=220)
 
 
 def operator_pairs(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
@@ -119,20 +122,20 @@ def operator_pairs(values: Sequence[Value], item: Item, sources: Sources) -> Fig
     rows = _pairs(values)
     scale = parts.rate_scale(rows)
     base = alt.Chart().encode(
-        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=alt.Axis(format=".0%")),
+        x=alt.X("win_rate:Q", title="win rate", scale=scale, axis=_percent()),
         y=alt.Y("configuration:N", title=None, sort=parts.distinct(rows, "configuration")),
-        tooltip=parts.tooltips("configuration:N", "operator:N", ("win_rate:Q", "win rate", ".1%")),
+        tooltip=parts.tooltips(*_PAIR_TIPS),
     )
     joined = base.mark_line(style=parts.FAINT, strokeWidth=1.5).encode(detail="configuration:N")
     dots = base.mark_point(**parts.DOT, size=60).encode(color=parts.colours(rows), shape=parts.shapes(rows))
-    chart = parts.panels([parts.line_at(0.5, "x", scale), joined, dots], rows, width=360, height=alt.Step(30))
-    return _of_item(Figure(item.file, item.title, _PAIR_CAPTION, chart), item)
+    layers = [parts.line_at(0.5, "x", scale), joined, dots]
+    return _figure(item, _PAIR_CAPTION, layers, rows, width=360, height=alt.Step(30))
 
 
-def _gaps(values: Sequence[Value]) -> list[dict[str, Any]]:
-    """Return the gap of every prompt, with the name of the model where there are several."""
+def _gaps(values: Sequence[Value]) -> tuple[_Rows, alt.Scale]:
+    """Return the gap of every prompt, with the name of the model where there are several, and their scale."""
     several = len({value.place["model"] for value in values}) > 1
-    return [
+    rows: _Rows = [
         {
             "prompt": " · ".join([*([v.place["model"]] if several else []), shown(v.place["task"]), v.place["prompt"]]),
             "task": shown(v.place["task"]),
@@ -143,33 +146,32 @@ def _gaps(values: Sequence[Value]) -> list[dict[str, Any]]:
         }
         for v, gap in _rates(values, "difference")
     ]
-
-
-def _gap_scale(rows: Sequence[dict[str, Any]]) -> alt.Scale:
     ends = [row[name] for row in rows for name in ("gap", "low", "high") if row[name] is not None]
-    return alt.Scale(domain=[min([-0.05, *ends]), max([0.05, *ends])])
+    return rows, alt.Scale(domain=[min([-0.05, *ends]), max([0.05, *ends])])
+
+
+_GAP: dict[str, Any] = {"shorthand": "gap:Q", "title": "attention less gradient", "axis": _percent("+")}
+_GAP_TIPS = ("prompt:N", ("gap:Q", "gap", "+.1%"))
 
 
 def method_gap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     """Draw attention less gradient as one bar for each prompt, with its paired interval."""
-    rows = _gaps(values)
-    scale = _gap_scale(rows)
+    rows, scale = _gaps(values)
     base = alt.Chart().encode(
         y=alt.Y("prompt:N", title=None, sort=parts.distinct(rows, "prompt")),
-        tooltip=parts.tooltips("prompt:N", ("gap:Q", "gap", "+.1%"), *parts.end_tooltips("+.1%")),
+        tooltip=parts.tooltips(*_GAP_TIPS, *parts.end_tooltips("+.1%")),
     )
-    gaps = alt.X("gap:Q", title="attention less gradient", scale=scale, axis=alt.Axis(format="+.0%"))
-    bars = base.mark_bar().encode(x=gaps, color=parts.colours(rows, "task"))
+    bars = base.mark_bar().encode(x=alt.X(**_GAP, scale=scale), color=parts.colours(rows, "task"))
     limits = parts.low_to_high(base.mark_rule(style=parts.INK, strokeWidth=1.5), "x", scale)
-    chart = parts.panels([bars, limits, parts.line_at(0, "x", scale)], rows, width=320, height=alt.Step(18))
     caption = "Difference of the win rates of attention and gradient under every prompt, with 95 % intervals."
-    return _of_item(Figure(item.file, item.title, caption, chart), item)
+    layers = [bars, limits, parts.line_at(0, "x", scale)]
+    return _figure(item, caption, layers, rows, width=320, height=alt.Step(18))
 
 
 def faithfulness_and_confidence(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     """Draw the win rate of each prompt against the model's mean confidence under it."""
     confidence = {(*value.place.values(),): number for value, number in _rates(values, "confidence")}
-    rows = [
+    rows: _Rows = [
         {
             "confidence": confidence[(*value.place.values(),)],
             "win_rate": rate,
@@ -182,36 +184,31 @@ def faithfulness_and_confidence(values: Sequence[Value], item: Item, sources: So
         for value, rate in _rates(values, method)
         if (*value.place.values(),) in confidence
     ]
-    across = alt.Scale(zero=False, nice=True)
+    across, axis = alt.Scale(zero=False, nice=True), _percent(tickCount=5)
     base = alt.Chart().encode(
-        x=alt.X("confidence:Q", title="confidence", scale=across, axis=alt.Axis(format=".0%", tickCount=5)),
-        y=alt.Y("win_rate:Q", title="win rate", scale=parts.UNIT, axis=alt.Axis(format=".0%", tickCount=5)),
+        x=alt.X("confidence:Q", title="confidence", scale=across, axis=axis),
+        y=alt.Y("win_rate:Q", title="win rate", scale=parts.UNIT, axis=axis),
         color=parts.colours(rows, "task"),
         shape=parts.shapes(rows, "task"),
         tooltip=parts.tooltips("prompt:N", ("confidence:Q", "", ".1%"), ("win_rate:Q", "win rate", ".1%")),
     )
-    chart = parts.panels(
-        [parts.line_at(0.5, "y", parts.UNIT), base.mark_point(**parts.DOT, size=55)], rows, width=240, height=200
-    )
+    layers = [parts.line_at(0.5, "y", parts.UNIT), base.mark_point(**parts.DOT, size=55)]
     caption = "Every dot is a prompt: the mean probability of the explained label on whole texts, and the win rate."
-    return _of_item(Figure(item.file, item.title, caption, chart), item)
+    return _figure(item, caption, layers, rows, width=240, height=200)
 
 
 def gap_by_task(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     """Draw attention less gradient of every prompt over its task, with a tick at the mean."""
-    rows = _gaps(values)
-    scale, by_task = _gap_scale(rows), defaultdict[str, list[float]](list)
+    (rows, scale), by_task = _gaps(values), defaultdict[str, list[float]](list)
     for row in rows:
         by_task[row["task"]].append(row["gap"])
     rows = [{**row, "mean": sum(by_task[row["task"]]) / len(by_task[row["task"]])} for row in rows]
-    base = alt.Chart().encode(
-        x=alt.X("task:N", title=None, sort=parts.distinct(rows, "task"), axis=alt.Axis(labelAngle=0))
-    )
-    gaps = alt.Y("gap:Q", title="attention less gradient", scale=scale, axis=alt.Axis(format="+.0%"))
+    tasks = parts.distinct(rows, "task")
+    base = alt.Chart().encode(x=alt.X("task:N", title=None, sort=tasks, axis=alt.Axis(labelAngle=0)))
     dots = base.mark_point(**parts.DOT, size=50).encode(
-        y=gaps, color=parts.colours(rows, "task"), tooltip=parts.tooltips("prompt:N", ("gap:Q", "gap", "+.1%"))
+        y=alt.Y(**_GAP, scale=scale), color=parts.colours(rows, "task"), tooltip=parts.tooltips(*_GAP_TIPS)
     )
     means = base.mark_tick(style=parts.INK, thickness=2, width=36).encode(y=alt.Y("mean:Q", scale=scale))
-    chart = parts.panels([parts.line_at(0, "y", scale), means, dots], rows, width=alt.Step(70), height=220)
     caption = "Every dot is a prompt: win rate of attention less that of gradient; the tick is the mean of a task."
-    return _of_item(Figure(item.file, item.title, caption, chart), item)
+    layers = [parts.line_at(0, "y", scale), means, dots]
+    return _figure(item, caption, layers, rows, width=alt.Step(70), height=220)

@@ -9,7 +9,6 @@ from html import escape
 from itertools import groupby
 from typing import Literal
 
-from ice_eval.report.data import DataTable
 from ice_eval.report.tables import latex_text
 from ice_eval.stats import Interval
 from ice_eval.table import EMPTY, Table
@@ -54,10 +53,10 @@ class Value:
 
     def row(self) -> dict[str, object]:
         """Return the value as a row of data, with the interval of the difference; the published number has none."""
-        gap = self.difference
-        limits = (None, None) if self.interval is None else self.interval
-        known = gap is not None and self.interval is not None
-        shifts = [limit - self.published if known else None for limit in limits]  # type: ignore[operator]
+        gap, limits = self.difference, self.interval or (None, None)
+        shifts = None
+        if self.interval is not None and isinstance(self.published, int | float) and gap is not None:
+            shifts = Interval(self.interval.low - self.published, self.interval.high - self.published)
         return {
             **self.place,
             "quantity": self.quantity,
@@ -66,9 +65,9 @@ class Value:
             "ours_high": limits[1],
             "published": self.published,
             "difference": gap,
-            "difference_low": shifts[0],
-            "difference_high": shifts[1],
-            "covered": None if not known else shifts[0] <= 0 <= shifts[1],  # type: ignore[operator]
+            "difference_low": None if shifts is None else shifts.low,
+            "difference_high": None if shifts is None else shifts.high,
+            "covered": None if shifts is None else shifts.low <= 0 <= shifts.high,
             "run": self.run,
             "reason": self.reason,
         }
@@ -258,11 +257,6 @@ def as_csv(table: Printed) -> str:
     for title, rows in table.blocks:
         writer.writerows([*([title] if titled else []), *row] for row in rows)
     return stream.getvalue()
-
-
-def values_data(name: str, values: Sequence[Value]) -> DataTable:
-    """Return the values with intervals and published numbers as a table of data."""
-    return DataTable(name, [value.row() for value in values])
 
 
 _SIZE, _LINE, _MARGIN, _LETTER = 12.0, 18.0, 12.0, 6.6

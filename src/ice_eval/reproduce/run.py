@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -16,19 +16,11 @@ from ice_eval.files import read_json, write_atomically, write_json
 from ice_eval.models import SERVED, Served, suite_model
 from ice_eval.pipeline import Reporter
 from ice_eval.report import data_text
+from ice_eval.report.data import DataTable
 from ice_eval.report.figures import write_figures
 from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item
 from ice_eval.reproduce.contents import Finding, Sources, findings
-from ice_eval.reproduce.layout import (
-    Printed,
-    Value,
-    as_csv,
-    as_latex,
-    as_svg,
-    figure_latex,
-    printed,
-    values_data,
-)
+from ice_eval.reproduce.layout import Printed, Value, as_csv, as_latex, as_svg, figure_latex, printed
 from ice_eval.tasks import Task, load_task
 from ice_eval.words import word_spans
 
@@ -69,11 +61,8 @@ class Choices:
     def models_of(self, experiment: Experiment) -> tuple[str, ...] | None:
         """Return the models of an experiment: its own, or of those for all the ones behind a server, or loaded here."""
         own = [*self.models.get(experiment.name, ()), *self._tasks_of(experiment)]
-        if own:
-            return tuple(dict.fromkeys(own))
-        general = self.models.get("", ())
-        found = tuple(name for name in general if name.startswith(SERVED) == experiment.served)
-        return found or None
+        general = (name for name in self.models.get("", ()) if name.startswith(SERVED) == experiment.served)
+        return tuple(dict.fromkeys(own or general)) or None
 
     def _tasks_of(self, experiment: Experiment) -> dict[str, list[str]]:
         """Return the tasks of models that were given for single tasks of an experiment."""
@@ -148,14 +137,14 @@ class Reproduction:
             raise ConfigError(
                 f"{path} exists and is no folder of a reproduction; choose an --out that is empty or new."
             )
-        known = read_json(file) if file.is_file() else {}
-        merged = {**known, **{name: value for name, value in given.items() if value is not None}}
+        earlier = read_json(file) if file.is_file() else {}
+        merged = {**earlier, **{name: value for name, value in given.items() if value is not None}}
         models = {name: tuple(each) for name, each in (merged.pop("models", None) or {}).items()}
         for name in models:
             if name and name.partition("/")[0] not in EXPERIMENTS:
                 raise ConfigError(f"--models {name}=…: no experiment '{name}'. Known: {', '.join(EXPERIMENTS)}.")
-        fields = Choices.__dataclass_fields__
-        return cls(path, Choices(models=models, **{name: value for name, value in merged.items() if name in fields}))
+        known = {name: value for name, value in merged.items() if name in Choices.__dataclass_fields__}
+        return cls(path, Choices(models=models, **known))
 
     def folder(self, experiment: str) -> BenchFolder:
         return BenchFolder(self.path / "grids" / experiment)
@@ -185,10 +174,8 @@ class Reproduction:
                 usual = preset(experiment.preset, **changes).models
                 names = [f"{SERVED}{each.ref.name}" for each in usual if isinstance(each.ref, Served)]
                 changes["models"] = self.choices.entries(experiment, names)
-        if not experiment.steps:
-            changes["protocol"] = self.choices.protocol
-        else:
-            changes["m"] = None  # --m is that of texts
+        # --m is that of texts
+        changes |= {"m": None} if experiment.steps else {"protocol": self.choices.protocol}
         data_dir = None if self.choices.data_dir is None else Path(self.choices.data_dir)
         if experiment.name == "translation":
             if data_dir is None or not (data_dir / "translated").is_dir():
@@ -228,13 +215,9 @@ class Reproduction:
     def _runs(self, experiment: str) -> list[tuple[PlannedRun, str | None]]:
         """Return the planned runs of an experiment, each with why it is not finished; None for a finished one."""
         folder = self.folder(experiment)
-        failed = {}
-        if BenchFolder.is_one(folder.path):
-            failed = {record.name: record.error for record in folder.records() if record.status == "failed"}
-        return [
-            (run, None if folder.is_complete(run) else failed.get(run.name) or "")
-            for run in self.grid(experiment).runs()
-        ]
+        failed = folder.failed() if BenchFolder.is_one(folder.path) else {}
+        runs = self.grid(experiment).runs()
+        return [(run, None if folder.is_complete(run) else failed.get(run.name, "")) for run in runs]
 
     def sources(self) -> Sources:
         """Return access to the finished runs of all grids; a grid without any has none."""
@@ -263,16 +246,14 @@ class Reproduction:
             return Progress(**head, state="no numbers", finished=0, planned=0, needs=item.note)
         if item.label in _WITHOUT_RUNS:
             return Progress(**head, state="no run needed", finished=0, planned=0)
-        finished, failed, missing, needs = 0, 0, list[str](), list[str]()
+        runs, needs = list[tuple[PlannedRun, str | None]](), list[str]()
         for name in item.experiments:
             try:
-                runs = self._runs(name)
+                runs += self._runs(name)
             except ConfigError as exc:
                 needs.append(str(exc))
-                continue
-            finished += sum(reason is None for _, reason in runs)
-            failed += sum(bool(reason) for _, reason in runs)
-            missing += [f"{run}{f' ({reason})' if reason else ''}" for run, reason in runs if reason is not None]
+        missing = [f"{run}{f' ({reason})' if reason else ''}" for run, reason in runs if reason is not None]
+        finished, failed = len(runs) - len(missing), sum(bool(reason) for _, reason in runs)
         state: State = "done"
         if missing:
             state = "partly done" if finished else "failed" if failed else "not begun"
@@ -280,7 +261,7 @@ class Reproduction:
             state = "needs data"
         known = needs or [item.needs, *(EXPERIMENTS[name].needs for name in item.experiments)]
         return Progress(
-            **head, state=state, finished=finished, planned=finished + len(missing), failed=failed,
+            **head, state=state, finished=finished, planned=len(runs), failed=failed,
             missing=tuple(missing), needs="; ".join(filter(None, known)) if state != "done" else "",
         )  # fmt: skip
 
@@ -292,24 +273,21 @@ class Reproduction:
         try:
             grid = self.grid(experiment)
         except ConfigError as exc:
-            return ExperimentCost(
-                experiment=experiment, runs=0, rows=0, gpu_hours=None, hours=None, problems=(str(exc),)
-            )
+            nothing: dict[str, Any] = {"runs": 0, "rows": 0, "gpu_hours": None, "hours": None}
+            return ExperimentCost(experiment=experiment, problems=(str(exc),), **nothing)
         lines = plan_grid(grid, self.folder(experiment))
-        left = [(run, line) for run, line in zip(grid.runs(), lines, strict=True) if line.status == "waiting"]
-        seconds = [_gpu_seconds(run, line.rows or 0) for run, line in left if line.rows]
-        minutes = [line.minutes for _, line in left if line.rows]
-        known = [each for each in minutes if each is not None]
-        complete = len(known) == len(minutes) and bool(minutes)
-        prices = [line.cost for _, line in left if line.rows]
+        waiting = [(run, line) for run, line in zip(grid.runs(), lines, strict=True) if line.status == "waiting"]
+        left = [(run, line) for run, line in waiting if line.rows]
         problems = dict.fromkeys(f"{line.task}: {line.problem}" for line in lines if line.problem)
+        seconds = None if problems else _total(_gpu_seconds(run, line.rows or 0) for run, line in left)
+        minutes = _total(line.minutes for _, line in left) if left else None
         return ExperimentCost(
             experiment=experiment,
-            runs=len(left),
+            runs=len(waiting),
             rows=sum(line.rows or 0 for _, line in left),
-            gpu_hours=None if None in seconds or problems else sum(each or 0.0 for each in seconds) / 3600,
-            price=sum(each or 0.0 for each in prices) if prices and None not in prices else None,
-            hours=sum(known) / 60 if complete else None,
+            gpu_hours=None if seconds is None else seconds / 3600,
+            price=_total(line.cost for _, line in left) if left else None,
+            hours=None if minutes is None else minutes / 60,
             problems=tuple(problems),
         )
 
@@ -324,27 +302,27 @@ class Reproduction:
             for name in _experiments(items)
             if not all(item.label in _WITHOUT_RUNS for item in items if name in item.experiments)
         ]
-        grids, problems = dict[str, Grid](), dict[str, str]()
+        grids, problems = list[str](), dict[str, str]()
         for name in wanted:
             try:
-                grids[name] = self.grid(name)
+                self.grid(name)
+                grids.append(name)
             except ConfigError as exc:
                 problems[name] = str(exc)
         if wanted and not grids:
             raise ConfigError(" ".join(problems.values()))
         self.path.mkdir(parents=True, exist_ok=True)
-        content = {**asdict(self.choices), "models": {name: list(each) for name, each in self.choices.models.items()}}
-        write_json(self.path / "choices.json", content)
+        write_json(self.path / "choices.json", asdict(self.choices))
         for name, problem in problems.items():
             reporter.say(f"{name} is skipped: {problem}")
-        for name, grid in grids.items():
-            if name == "examples":
-                try:
+        for name in grids:
+            try:
+                if name == "examples":
                     self._write_sentences()
-                    grid = self.grid(name)
-                except (ConfigError, DataError) as exc:
-                    reporter.say(f"{name} is skipped: {exc}")
-                    continue
+                grid = self.grid(name)
+            except (ConfigError, DataError) as exc:
+                reporter.say(f"{name} is skipped: {exc}")
+                continue
             if all(reason is None for _, reason in self._runs(name)):
                 continue
             reporter.say(f"{name}: {EXPERIMENTS[name].title}")
@@ -353,11 +331,8 @@ class Reproduction:
 
     def written(self, items: Sequence[Item], reporter: Reporter) -> list["Made"]:
         """Write the files of every item that has numbers, and return them; what is undefined has no files."""
-        sources, made = self.sources(), list[Made]()
-        for item in items:
-            found = self._made(item, sources, reporter)
-            if found is not None:
-                made.append(found)
+        sources = self.sources()
+        made = [found for item in items if (found := self._made(item, sources, reporter)) is not None]
         contents = {each.item.label: [value.row() for value in each.values] for each in made}
         known = read_json(self.path / "values.json") if (self.path / "values.json").is_file() else {}
         write_json(self.path / "values.json", {**known, **contents})
@@ -376,8 +351,9 @@ class Reproduction:
         table, folder = printed(values, item.layout), self.path / "tables"
         caption = f"{item.title}. {item.note}".strip()
         folder.mkdir(parents=True, exist_ok=True)
+        data = DataTable(item.file, [value.row() for value in values])
         paths = {f"{item.file}.csv": as_csv(table).encode()}
-        paths[f"{item.file}-values.csv"] = (data_text(values_data(item.file, values), "csv") + "\n").encode()
+        paths[f"{item.file}-values.csv"] = (data_text(data, "csv") + "\n").encode()
         if item.figure:
             write_figures([item.drawn(values, sources)], folder)
             paths[f"{item.file}.tex"] = figure_latex(f"{item.file}.pdf", caption=caption, label=item.label).encode()
@@ -412,6 +388,12 @@ class Made:
 def _known(values: Sequence[Value]) -> bool:
     """Return True if there is a number or word of ours."""
     return any(value.ours is not None for value in values)
+
+
+def _total(numbers: Iterable[float | None]) -> float | None:
+    """Return a sum; None where a number is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(each or 0.0 for each in known)
 
 
 def _experiments(items: Sequence[Item]) -> Iterator[str]:
