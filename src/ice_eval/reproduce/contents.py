@@ -15,13 +15,7 @@ from ice_eval.analysis.across import languages
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
 from ice_eval.analysis.measures import Found
 from ice_eval.analysis.measures.eraser import area
-from ice_eval.analysis.measures.explanations import (
-    RELATION,
-    PlausibilityMeasure,
-    iou,
-    marks_of,
-    tells_units_apart,
-)
+from ice_eval.analysis.measures.explanations import RELATION, PlausibilityMeasure, iou, marks_of, tells_units_apart
 from ice_eval.analysis.paper import model_of, paper_table
 from ice_eval.encoding import encode
 from ice_eval.models import SERVED, load_reader, suite_model

@@ -10,16 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 
 from ice_eval import stats
-from ice_eval.analysis._base import (
-    Found,
-    Measure,
-    Missing,
-    Part,
-    Values,
-    groups_of,
-    measure,
-    vectors_of,
-)
+from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, groups_of, measure, vectors_of
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.nulls import SIZE
 from ice_eval.operators import draws_fills

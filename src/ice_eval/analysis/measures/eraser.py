@@ -9,18 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval.analysis._base import (
-    ALIKE,
-    Found,
-    Measure,
-    Missing,
-    Part,
-    Values,
-    filled,
-    groups_of,
-    mean_of,
-    measure,
-)
+from ice_eval.analysis._base import ALIKE, Found, Measure, Missing, Part, Values, filled, groups_of, mean_of, measure
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
