@@ -71,6 +71,13 @@ class Missing:
         return {"missing": self.reason}
 
 
+def listed(
+    title: str, columns: tuple[Column, ...], lines: Sequence[Mapping[str, Any]], missing: str, *notes: str
+) -> Found | Missing:
+    """Return one table, or without lines the reason."""
+    return Found((Part(title, columns, lines),), notes) if lines else Missing(missing)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measure(ABC):
     """An analysis of finished runs, without a model."""
@@ -104,23 +111,20 @@ class Measured:
         return {"measure": self.name, "runs": [found.as_dict() for found in self.of_runs], "across": across}
 
 
+_OF_LABELS = Missing("measures are about probabilities of labels, and this run scores a given text")
+
+
 def measured(asked: Mapping[str, Measure], folders: Sequence[RunFolder]) -> list[Measured]:
     """Apply every measure to every run, and to all of them together where there are several."""
     results = []
     for name, each in asked.items():
-        of_runs = tuple(_of_run(each, folder) for folder in folders)
+        of_runs = tuple(_OF_LABELS if is_open(folder.manifest().labels) else each.of(folder) for folder in folders)
         found = [of_run for of_run in of_runs if isinstance(of_run, Found)]
         across = each.across(found, folders) if len(folders) > 1 else None
         if across is not None and not found:  # a measure of several runs alone has no result for each
             of_runs = tuple(across if isinstance(across, Missing) else Found(()) for _ in folders)
         results.append(Measured(name, of_runs, across if isinstance(across, Found) else None))
     return results
-
-
-def _of_run(measure: Measure, folder: RunFolder) -> Found | Missing:
-    if is_open(folder.manifest().labels):
-        return Missing("measures are about probabilities of labels, and this run scores a given text")
-    return measure.of(folder)
 
 
 # --- single examples ------------------------------------------------------------------------------------------------
@@ -179,13 +183,9 @@ def shares_by_chance(n_sets: Values, n_bins: int) -> Values:
     """Return expected shares of p-values if all m + 1 ranks are equally likely, averaged over examples."""
     sizes, counts = np.unique(n_sets.astype(int), return_counts=True)
     expected = [count * shares(np.arange(1, m + 2) / (m + 1), n_bins) for m, count in zip(sizes, counts, strict=True)]
-    mean: Values = np.sum(expected, axis=0) / counts.sum()
-    return mean
+    return np.asarray(np.sum(expected, axis=0) / counts.sum())
 
 
 def quantiles(values: Values, levels: Sequence[float]) -> list[float] | list[None]:
     """Return quantiles at some levels; None each where there are no values."""
-    found: list[float] | list[None] = (
-        np.quantile(values, list(levels)).tolist() if values.size else [None] * len(levels)
-    )
-    return found
+    return np.quantile(values, list(levels)).tolist() if values.size else [None] * len(levels)

@@ -8,12 +8,12 @@ import numpy as np
 
 from ice_eval import stats
 from ice_eval.analysis import grid as grids
-from ice_eval.analysis._base import Found, Missing, Part, fields_of, filled, grouped_by
+from ice_eval.analysis._base import Found, Missing, Part, fields_of, filled, grouped_by, listed
 from ice_eval.analysis.chains import raw_scores, reasoning_patterns
 from ice_eval.analysis.grid import Cell, GridResults, GridRun, Pair, WinRateSpread, is_control, operator_dependence
 from ice_eval.analysis.variance import variance
 from ice_eval.rationales import Share
-from ice_eval.results import Configuration, SummaryLine, differences
+from ice_eval.results import SummaryLine, differences
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import flat
 from ice_eval.seeding import rng_for
@@ -205,10 +205,8 @@ def prompts(grid: GridResults) -> Found | Missing:
 
 def sizes(grid: GridResults) -> Found | Missing:
     """Return the lowest and highest win rate over all k, the widest range first."""
-    found = grids.spreads(grid.cells, over="k")
-    if not found:
-        return Missing("the grid has one k; give two or more")
-    return Found((Part("Sensitivity to k", _SIZE_COLUMNS, _spread_lines(found, "k", _SIZE_PLACE)),))
+    lines = _spread_lines(grids.spreads(grid.cells, over="k"), "k", _SIZE_PLACE)
+    return listed("Sensitivity to k", _SIZE_COLUMNS, lines, "the grid has one k; give two or more")
 
 
 def _spread_lines(found: Sequence[WinRateSpread], choice: str, place: Sequence[str]) -> list[_Line]:
@@ -328,8 +326,6 @@ NOT_SETTLED = "not settled"
 def guidelines(grid: GridResults) -> Found | Missing:
     """Recommend an attribution for every run, or report that the data do not decide."""
     lines = [line for run in grid.runs for line in _advice_lines(run, grid)]
-    if not lines:
-        return Missing("no attribution beside controls was evaluated")
     advised = [line["advice"] for line in lines if line["advice"] != NOT_SETTLED]
     counts = ", ".join(f"{name} in {advised.count(name)}" for name in dict.fromkeys(advised))
     notes = (
@@ -339,7 +335,7 @@ def guidelines(grid: GridResults) -> Found | Missing:
         "with more examples.",
     )
     shown = (*naming("language", "prompt", *_PLACE), *columns("text", advice="use", reason="because"))
-    return Found((Part("Guidelines", shown, lines),), notes)
+    return listed("Guidelines", shown, lines, "no attribution beside controls was evaluated", *notes)
 
 
 def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
@@ -361,11 +357,12 @@ def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> 
     """Return an attribution, or that none is decided, and the reason."""
     groups = grouped_by((line for line in lines if line.win_rate is not None), "attribution")
     by_name: dict[str, list[SummaryLine]] = {place["attribution"]: own for place, own in groups}
-    supported = [
-        name
-        for name, own in by_name.items()
-        if not is_control(name) and {line.operator for line in own} == operators and all(map(_is_supported, own))
-    ]
+    supported = []
+    for name, own in by_name.items():
+        above = all(x.win_rate_ci is not None and x.win_rate_ci.low > grids.POSITIVE_EVIDENCE for x in own)
+        everywhere = {line.operator for line in own} == operators
+        if above and everywhere and not is_control(name) and all(map(_is_significant, own)):
+            supported.append(name)
     if not supported:
         return NOT_SETTLED, "no attribution's interval lies above 55 % under every operator"
     if len(by_name) < 2:
@@ -382,25 +379,17 @@ def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> 
     return name, f"above {100 * lowest:.1f} % under {shown}, and ahead of all others there"
 
 
-def _is_supported(line: SummaryLine) -> bool:
-    above = line.win_rate_ci is not None and line.win_rate_ci.low > grids.POSITIVE_EVIDENCE
-    return above and _is_significant(line)
-
-
 def _not_beaten(run: GridRun, own: Sequence[SummaryLine], by_name: Mapping[str, Sequence[SummaryLine]]) -> list[str]:
     """Return the attributions that this one does not significantly beat under every operator."""
     found = []
     for other in (name for name in by_name if name != own[0].attribution):
         theirs = {line.operator: line.configuration for line in by_name[other]}
-        pairs = [(line.configuration, theirs.get(line.operator)) for line in own]
-        if not all(second is not None and _is_ahead(run, first, second) for first, second in pairs):
+        pairs = [(line.configuration, theirs[line.operator]) for line in own if line.operator in theirs]
+        compared = [run.paired(*pair) for pair in pairs]
+        ahead = [each is not None and each.interval is not None and each.interval.high < 0 for each in compared]
+        if len(ahead) < len(own) or not all(ahead):
             found.append(other)
     return found
-
-
-def _is_ahead(run: GridRun, own: Configuration, other: Configuration) -> bool:
-    found = run.paired(own, other)
-    return found is not None and found.interval is not None and found.interval.high < 0
 
 
 QUESTIONS: Mapping[str, Callable[[GridResults], Found | Missing]] = {

@@ -1,6 +1,7 @@
 """The numbers of each table and figure of the paper, read from the finished runs of its grids."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -10,6 +11,7 @@ from scipy.stats import binomtest
 
 from ice_eval import stats
 from ice_eval.analysis import audit_infill, eraser_agreement
+from ice_eval.analysis._base import grouped_by
 from ice_eval.analysis.across import guidelines as advice_of
 from ice_eval.analysis.across import languages
 from ice_eval.analysis.grid import GridResults, GridRun, is_control
@@ -122,12 +124,9 @@ def paper_name(model: str) -> str:
 
 def published(table: str, column: str, place: Mapping[str, str], scale: float = 1.0) -> float | None:
     """Return the printed number in the one row of a table with these values, times `scale`; None without one."""
-    rows = paper_table(table).rows
-    known = {name: value for name, value in place.items() if name in rows[0]}
-    found = [row for row in rows if all(row[name] == value for name, value in known.items())]
-    if len(found) != 1 or not found[0][column]:
-        return None
-    return scale * float(found[0][column])
+    found = paper_table(table)
+    rows = found.where(**{name: value for name, value in place.items() if name in found.rows[0]})
+    return scale * float(rows[0][column]) if len(rows) == 1 and rows[0][column] else None
 
 
 def lines(
@@ -221,9 +220,9 @@ def _abbreviation(rate: float | None) -> str | None:
 
 def _by_run(found: Iterable[Line], field: Literal["operator", "attribution"]) -> dict[str, dict[str, Line]]:
     """Return the lines of every run by the value of a field."""
-    by_run: dict[str, dict[str, Line]] = {}
+    by_run = defaultdict[str, dict[str, Line]](dict)
     for each in found:
-        by_run.setdefault(each.run.name, {})[getattr(each, field)] = each
+        by_run[each.run.name][getattr(each, field)] = each
     return by_run
 
 
@@ -362,7 +361,7 @@ def translation(sources: Sources) -> list[Value]:
     return values
 
 
-# --- plausibility -------------------------------------------------------------------------------------------------
+# --- human rationales and encoders --------------------------------------------------------------------------------
 
 
 def _esnli(sources: Sources) -> list[GridRun]:
@@ -386,15 +385,6 @@ def plausibility(sources: Sources) -> list[Value]:
     return values
 
 
-# --- encoders -----------------------------------------------------------------------------------------------------
-
-
-def _encoder(model: str) -> str:
-    """Return the paper's name of its encoder for a BERT that was fine-tuned from it; other models keep theirs."""
-    is_bert = model.rpartition("/")[2].lower().startswith(_BERT)
-    return _BERT if is_bert else model
-
-
 def encoder(sources: Sources) -> list[Value]:
     """Return sufficiency (the mean NSR at k = 0.2), the share of significant examples, and the area over k."""
     methods = ("lime", "integrated-gradients", *METHODS)
@@ -406,7 +396,9 @@ def encoder(sources: Sources) -> list[Value]:
     for others in (found for found in by_run.values() if K in found):
         each, line = others[K], others[K].line
         place = {"model": each.model, "task": line.task, "attribution": line.attribution}
-        where = {**place, "model": _encoder(each.run.model)}
+        # A BERT that was fine-tuned from the paper's encoder stands beside it.
+        is_bert = each.run.model.rpartition("/")[2].lower().startswith(_BERT)
+        where = {**place, "model": _BERT if is_bert else each.run.model}
         curve = [0.0, *(others[k].line.nsr_mean if k in others else None for k in _AREA_SHARES[1:])]
         width = _AREA_SHARES[-1]
         auc = None if None in curve else width * float(area(_AREA_SHARES, np.array(curve, dtype=np.float64)))
@@ -539,10 +531,10 @@ def models(sources: Sources) -> list[Value]:
 
 def versions(sources: Sources) -> list[Value]:
     """Return the source of the data of every task of the English grid, with its revision."""
-    known = {row["task"]: row["revision"] for row in paper_table("datasets").rows}
-    origins = {task.name: task.data.origin for _, task in sources.tasks("english")}
-    cells = {name: Cell(origin, known.get(name) or None) for name, origin in origins.items()}
-    return [value for name, cell in cells.items() for value in beside({"task": name}, revision=cell)]
+    known, values = {row["task"]: row["revision"] for row in paper_table("datasets").rows}, list[Value]()
+    for name, origin in {task.name: task.data.origin for _, task in sources.tasks("english")}.items():
+        values += beside({"task": name}, revision=Cell(origin, known.get(name) or None))
+    return values
 
 
 def guidelines(sources: Sources) -> list[Value]:
@@ -672,7 +664,7 @@ def _excludes(interval: Sequence[float] | None) -> bool:
 
 def _counted(count: int, n: int) -> str:
     """Return a count and its share in percent, with a 95 % Wilson interval."""
-    return f"{count} of {n} ({100 * count / n:.0f} % {_wilson(count, n)})"
+    return f"{count} of {n} ({100 * count / n:.0f} % {_wilson(count, n)[0]})"
 
 
 def _crossings(sources: Sources) -> Iterator[Finding]:
@@ -723,27 +715,14 @@ def _majority(statement: str, stated: str, gaps: Sequence[float]) -> Finding:
     if not gaps:
         return Finding(statement, stated)
     higher = sum(gap > 0 for gap in gaps)
-    share = _wilson(higher, len(gaps))
-    return Finding(statement, stated, f"{higher} of {len(gaps)} {share}", share.word)
+    share, word = _wilson(higher, len(gaps))
+    return Finding(statement, stated, f"{higher} of {len(gaps)} {share}", word)
 
 
-class _Share(NamedTuple):
-    low: float
-    high: float
-
-    @property
-    def word(self) -> str:
-        """Return whether it is more than half."""
-        return _word(self.low > 0.5, self.high < 0.5)
-
-    def __str__(self) -> str:
-        return f"[{100 * self.low:.0f}, {100 * self.high:.0f}]"
-
-
-def _wilson(count: int, n: int) -> _Share:
-    """Return the 95 % Wilson interval of a share of configurations, in percent when printed."""
-    low, high = binomtest(count, n).proportion_ci(method="wilson")
-    return _Share(float(low), float(high))
+def _wilson(count: int, n: int) -> tuple[str, str]:
+    """Return the 95 % Wilson interval of a share of configurations in percent, and whether it is more than half."""
+    low, high = map(float, binomtest(count, n).proportion_ci(method="wilson"))
+    return f"[{100 * low:.0f}, {100 * high:.0f}]", _word(low > 0.5, high < 0.5)
 
 
 def _anti_faithful(sources: Sources) -> Iterator[Finding]:
@@ -812,26 +791,21 @@ def _confidence(sources: Sources) -> Iterator[Finding]:
     by_prompt: dict[tuple[str, ...], dict[str, object]] = {}
     for value in prompts(sources):
         by_prompt.setdefault((*value.place.values(),), {})[value.quantity] = value.ours
+    rows = paper_table("prompts").rows
     for method in METHODS:
+        x, y = ([float(row[name]) for row in rows] for name in ("confidence", method))
+        r = float(np.corrcoef(x, y)[0, 1])
+        stated = f"r = {r:+.2f}, p = {stats.correlation_pvalue(r, len(rows)):.2f}, {len(rows)} prompts"
         pairs = ((found["confidence"], found.get(method)) for found in by_prompt.values())
         known = [(x, y) for x, y in pairs if isinstance(x, float) and isinstance(y, float)]
-        yield _correlated(f"{statement} ({method})", _published_correlation(method), known, "prompts")
-
-
-def _published_correlation(method: str) -> str:
-    rows = paper_table("prompts").rows
-    x, y = ([float(row[name]) for row in rows] for name in ("confidence", method))
-    r = float(np.corrcoef(x, y)[0, 1])
-    return f"r = {r:+.2f}, p = {stats.correlation_pvalue(r, len(rows)):.2f}, {len(rows)} prompts"
+        yield _correlated(f"{statement} ({method})", stated, known, "prompts")
 
 
 def _languages(sources: Sources) -> Iterator[Finding]:
     statement = "Win rates of attention differ between languages and their data"
     stated = "12.0 to 82.7 %, over models and operators"
-    by_model: dict[str, list[Line]] = {}
-    for each in _foreign(sources, methods=("attention",), operators=("delete",)):
-        by_model.setdefault(each.model, []).append(each)
-    by_model = {model: own for model, own in by_model.items() if len(own) > 1}
+    found = grouped_by(_foreign(sources, methods=("attention",), operators=("delete",)), "model")
+    by_model = {place["model"]: own for place, own in found if len(own) > 1}
     if not by_model:
         yield Finding(statement, stated)
         return
@@ -890,8 +864,8 @@ def _raw(sources: Sources) -> Iterator[Finding]:
     compared = eraser_agreement([raw for raw, _ in pairs], [rate for _, rate in pairs])
     ours, word = f"{compared.eraser_only} of {compared.disagreements}, among {len(pairs)} configurations", "not settled"
     if compared.disagreements:
-        share = _wilson(compared.eraser_only, compared.disagreements)
-        ours, word = f"{ours} {share}", share.word
+        share, word = _wilson(compared.eraser_only, compared.disagreements)
+        ours = f"{ours} {share}"
     yield Finding(statement, stated, ours, word)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 
 from ice_eval import stats
-from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, groups_of, measure, vectors_of
+from ice_eval.analysis._base import Found, Measure, Missing, Values, groups_of, listed, measure, vectors_of
 from ice_eval.analysis.measures.explanations import entropy
 from ice_eval.nulls import SIZE
 from ice_eval.operators import draws_fills
@@ -55,9 +55,8 @@ class Confidence(Measure):
         if np.ptp([run.confidences[row.example_id] for row in rows] or [0.0]) == 0:
             return Missing("the model is equally sure of every example")
         lines = [line for name in run.config.attributions if (line := _gain(name, rows, run))]
-        if not lines:
-            return Missing(f"no attribution has {FEWEST} examples (of {FOLDS} groups, if grouped); raise --n")
-        return Found((Part("Confidence from attributions", _ERRORS, lines),))
+        missing = f"no attribution has {FEWEST} examples (of {FOLDS} groups, if grouped); raise --n"
+        return listed("Confidence from attributions", _ERRORS, lines, missing)
 
 
 def _gain(name: str, rows: Sequence[InputRow], run: FinishedRun) -> dict[str, Any] | None:
@@ -101,7 +100,13 @@ _GRID = np.linspace(0, 1, 21)[1:]
 _TINY = 1e-12
 """Probabilities are clipped this far from 0 and 1: log-odds stay finite."""
 _GROUPED = "examples of a group are not exchangeable one by one: rho is a description, without a p-value"
-_NUMBERS = (*columns("count", pairs="pairs"), *columns("signed", rho="rho"), *columns("p-value", p_value="p"))
+_RELATION = (
+    *naming("attribution"),
+    *N,
+    *columns("count", pairs="pairs"),
+    *columns("signed", rho="rho"),
+    *columns("p-value", p_value="p"),
+)
 
 
 def concentration(vector: PerUnit) -> Values:
@@ -121,12 +126,9 @@ class Consistency(Measure):
         run = FinishedRun(folder=folder)
         rows = [row for name, row in run.inputs.items() if name in run.confidences]
         lines = [line for name in run.config.attributions if (line := _correlation(name, rows, run))]
-        if not lines:
-            return Missing(
-                f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
-            )
-        part = Part("Consistency of confidence and attribution", (*naming("attribution"), *N, *_NUMBERS), lines)
-        return Found((part,), (_GROUPED,) if groups_of(rows) is not None else ())
+        missing = f"no attribution and confidence differ over {FEWEST_PAIRED} examples with the same target; raise --n"
+        notes = (_GROUPED,) if groups_of(rows) is not None else ()
+        return listed("Consistency of confidence and attribution", _RELATION, lines, missing, *notes)
 
 
 def _correlation(name: str, rows: Sequence[InputRow], run: FinishedRun) -> dict[str, Any] | None:
@@ -223,13 +225,11 @@ class ModelConsistency(Measure):
                     pairs = [(one[content], other[content]) for content in one if content in other]
                     grouped = grouped or groups_of([behaviour.row for behaviour, _ in pairs]) is not None
                     lines += _model_lines(pairs, first.config, second.config)
-        if not lines:
-            return Missing(
-                f"no two models have {FEWEST_PAIRED} texts with the same units and explanations that differ; "
-                "--unit word gives models with different tokens the same units"
-            )
-        part = Part("Consistency of models", _MODELS, lines)
-        return Found((part,), (_GROUPED,) if grouped else ())
+        missing = (
+            f"no two models have {FEWEST_PAIRED} texts with the same units and explanations that differ; "
+            "--unit word gives models with different tokens the same units"
+        )
+        return listed("Consistency of models", _MODELS, lines, missing, *((_GROUPED,) if grouped else ()))
 
 
 def _model_of(manifest: Manifest) -> tuple[object, ...]:
@@ -277,14 +277,14 @@ def _model_lines(
         for (one, other), keys in zip(pairs, shared, strict=True)
     ]
     for name in first.attributions:
-        first_vectors, second_vectors = (
+        vectors = [
             {row.example_id: vector for row, vector in vectors_of(name, rows, config) if np.ptp(vector) > 0}
             for rows, config in (([one.row for one, _ in pairs], first), ([other.row for _, other in pairs], second))
-        )
+        ]
         used = [
-            (distance, one.row, first_vectors[one.row.example_id], second_vectors[other.row.example_id])
+            (distance, one.row, vectors[0][one.row.example_id], vectors[1][other.row.example_id])
             for distance, (one, other) in zip(distances, pairs, strict=True)
-            if one.row.example_id in first_vectors and other.row.example_id in second_vectors
+            if one.row.example_id in vectors[0] and other.row.example_id in vectors[1]
         ]
         if len(used) < FEWEST_PAIRED:
             continue

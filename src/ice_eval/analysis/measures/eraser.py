@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import kendalltau
 
-from ice_eval.analysis._base import ALIKE, Found, Measure, Missing, Part, Values, filled, groups_of, mean_of, measure
+from ice_eval.analysis import _base
+from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, filled, groups_of, listed, mean_of, measure
 from ice_eval.analysis.grid import POSITIVE_EVIDENCE
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import ERASER_SHARES, Share
@@ -153,16 +154,12 @@ def _raw_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values], folder: 
         yield {**head, **found, "win_rate": rate.win_rate, "win_rate_ci": rate.win_rate_ci, "positive": positive}
 
 
-def goodness(name: str, raw: float) -> float:
-    """Return a raw score, larger for a better rationale: comprehensiveness, or 1 minus sufficiency."""
-    return 1 - raw if name == "sufficiency" else raw
-
-
 def _positive(name: str, raw: float | None, win_rate: float | None) -> str | None:
     """Return the name of the score whose threshold is reached; None without a win rate to compare with."""
     if raw is None or win_rate is None:
         return None
-    verdicts = reaches(goodness(name, raw), POSITIVE_RAW), reaches(win_rate, POSITIVE_EVIDENCE)
+    goodness = 1 - raw if name == "sufficiency" else raw  # larger for a better rationale
+    verdicts = reaches(goodness, POSITIVE_RAW), reaches(win_rate, POSITIVE_EVIDENCE)
     return {(True, True): "both", (True, False): "ERASER alone", (False, True): "win rate alone"}.get(verdicts, "none")
 
 
@@ -179,11 +176,10 @@ def _aopc_lines(rows: Sequence[InputRow], values: Mapping[_Key, Values]) -> Iter
 def _agreement_lines(raw: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     for name, _ in MEASURES.values():
         found = [line["positive"] for line in raw if line["measure"] == name and line["positive"] is not None]
-        agree, alone = found.count("both") + found.count("none"), ("ERASER alone", "win rate alone")
-        counts = {"n_configurations": len(found), "agree": agree}
-        counts |= {"eraser_alone": found.count(alone[0]), "win_rate_alone": found.count(alone[1])}
         if found:
-            yield {"measure": name, **counts}
+            alone = {"eraser_alone": found.count("ERASER alone"), "win_rate_alone": found.count("win rate alone")}
+            agree = found.count("both") + found.count("none")
+            yield {"measure": name, "n_configurations": len(found), "agree": agree, **alone}
 
 
 # --- area over k --------------------------------------------------------------------------------------------------
@@ -223,17 +219,15 @@ class KSweep(Measure):
         for place, curves in points.items():
             # Examples that were evaluated at every k.
             whole = {name: [curve[k] for k in shares] for name, curve in curves.items() if len(curve) == len(shares)}
-            if not whole:
-                continue
-            line: dict[str, Any] = {**dict(zip(_CURVE, place, strict=True)), "k": shares, "n": len(whole)}
-            values = np.array(list(whole.values()))  # (examples, shares, 2)
-            for index, name in enumerate(("auc_drop", "auc_win_rate")):
-                areas = area(shares, values[..., index])
-                line |= mean_of(areas, [run.inputs[each] for each in whole], field=name, scale=(-1.0, 1.0))
-            lines.append(line)
-        if not lines:
-            return Missing("no example was evaluated at every k")
-        return Found((Part(f"Over k from {shares[0]:g} to {shares[-1]:g}", _AREAS, lines),))
+            if whole:
+                line: dict[str, Any] = {**dict(zip(_CURVE, place, strict=True)), "k": shares, "n": len(whole)}
+                values = np.array(list(whole.values()))  # (examples, shares, 2)
+                for index, name in enumerate(("auc_drop", "auc_win_rate")):
+                    areas = area(shares, values[..., index])
+                    line |= mean_of(areas, [run.inputs[each] for each in whole], field=name, scale=(-1.0, 1.0))
+                lines.append(line)
+        title = f"Over k from {shares[0]:g} to {shares[-1]:g}"
+        return listed(title, _AREAS, lines, "no example was evaluated at every k")
 
 
 # --- diagnosticity ------------------------------------------------------------------------------------------------
@@ -286,12 +280,11 @@ class Diagnosticity(Measure):
                 p_value = mean_pvalue(preferred, CHANCE, groups=groups_of(having))
                 numbers = {"n": len(used), **mean_of(preferred, having), "ties": float((preferred == CHANCE).mean())}
                 lines.append({**head, "measure": title, **numbers, "p_value": p_value})
-        if not lines:
-            return Missing("no example has two explanations with one k, whose order is known")
+        missing = "no example has two explanations with one k, whose order is known"
         note = "it supposes that the first explanation is the more faithful one on every example, and cannot test that"
-        return Found((Part("Diagnosticity", _DIAGNOSTICITY, lines),), (note,))
+        return listed("Diagnosticity", _DIAGNOSTICITY, lines, missing, note)
 
 
 def preferences(first: Values, second: Values) -> Values:
     """Return 1 where the first number is larger, 0 where the second is, one half where they are equal."""
-    return np.where(np.abs(first - second) <= ALIKE, CHANCE, np.where(first > second, 1.0, 0.0))
+    return np.where(np.abs(first - second) <= _base.ALIKE, CHANCE, np.where(first > second, 1.0, 0.0))

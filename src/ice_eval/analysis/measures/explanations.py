@@ -13,7 +13,7 @@ from scipy.stats import hypergeom, spearmanr
 
 from ice_eval import stats
 from ice_eval.analysis import _base
-from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, filled, measure
+from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, filled, listed, measure
 from ice_eval.rationales import Share, Units
 from ice_eval.records import PerUnit
 from ice_eval.results import InputRow, RunFolder
@@ -241,8 +241,7 @@ def _relation(run: FinishedRun, values: _Values) -> list[dict[str, Any]]:
 
 def _over_configurations(lines: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Correlate mean plausibility with mean win rate over attributions that differ in nothing else."""
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = defaultdict(list)
-    fields = (*_PLACE[1:], "measure")
+    fields, groups = (*_PLACE[1:], "measure"), defaultdict[tuple[Any, ...], list[Mapping[str, Any]]](list)
     for line in lines:
         groups[tuple(line[field] for field in fields)].append(line)
     for key, group in groups.items():
@@ -351,14 +350,14 @@ class Compactness(Measure):
         rows = list(run.inputs.values())
         for name in run.config.attributions:
             used = [(row, vector) for row, vector in _base.vectors_of(name, rows, run.config) if vector.any()]
-            line: dict[str, Any] = {"attribution": name, "n": len(used)}
-            for field, value in (("half_mass", half_mass), ("entropy", entropy)) if used else ():
-                values = np.array([value(v) for _, v in used])
-                line |= _base.mean_of(values, [row for row, _ in used], field=field)
-            lines += [line] if used else []
-        if not lines:
-            return Missing("no example has an attribution with two units or more that are not all 0")
-        return Found((Part("Compactness", _MASS, lines),))
+            if used:
+                line: dict[str, Any] = {"attribution": name, "n": len(used)}
+                for field, value in (("half_mass", half_mass), ("entropy", entropy)):
+                    values = np.array([value(v) for _, v in used])
+                    line |= _base.mean_of(values, [row for row, _ in used], field=field)
+                lines.append(line)
+        missing = "no example has an attribution with two units or more that are not all 0"
+        return listed("Compactness", _MASS, lines, missing)
 
 
 # --- contiguity ---------------------------------------------------------------------------------------------------
@@ -393,7 +392,6 @@ class ContiguityMeasure(Measure):
             chance = np.array([chance_contiguity(len(units), fields) for units, fields in sets])
             found = _base.above_chance(values, chance, [row for row, _ in used])
             lines.append({"attribution": attribution, "k": k, "n": len(used), **found})
-        if not lines:
-            return Missing("every rationale is a single unit; a larger --k gives longer ones")
         columns = (*naming("attribution", "k"), *N, *_base.above_chance_columns("contiguity", "percent"))
-        return Found((Part("Contiguity of rationales", columns, lines),))
+        missing = "every rationale is a single unit; a larger --k gives longer ones"
+        return listed("Contiguity of rationales", columns, lines, missing)

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from ice_eval import stats
 from ice_eval.analysis import _base
-from ice_eval.analysis._base import Found, Measure, Missing, Part, Values, measure
+from ice_eval.analysis._base import Found, Measure, Missing, Values, listed, measure
 from ice_eval.analysis.measures.confidence import FOLDS, folds_of
 from ice_eval.nulls import SIZE
 from ice_eval.rationales import Share
@@ -68,9 +68,8 @@ class Redaction(Measure):
                 own, null = np.array([numbers for _, *numbers in of_cell]).T
                 above = _base.above_chance(own, null, used)
                 lines.append({**cell._asdict(), "n": len(used), **above})
-        if not lines:
-            return Missing("no example has a rationale and a random set")
-        return Found((Part("Predictions that change without the rationale", _REDACTION, lines),))
+        missing = "no example has a rationale and a random set"
+        return listed("Predictions that change without the rationale", _REDACTION, lines, missing)
 
 
 def changes(scored: ScoredExamples, cell: Configuration) -> Iterator[tuple[str, float, float]]:
@@ -150,13 +149,12 @@ class Simulatability(Measure):
             if not too_few and (groups is None or len(set(groups)) >= FOLDS):
                 place = {"attribution": cell.attribution, "null": cell.null, "k": cell.k}
                 lines.append({**place, "n": len(found), **_taught(found, len(words), groups, config.seed)})
-        if not lines:
-            return Missing(f"no attribution has {FEWEST} examples, {FOLDS} of each of two predicted labels; raise --n")
+        missing = f"no attribution has {FEWEST} examples, {FOLDS} of each of two predicted labels; raise --n"
         note = (
             f"A student is a ridge classifier of the words that it sees, in {FOLDS} folds. p ranks it among those of "
             f"up to {STUDENTS} random sets. A verdict needs p ≤ {_LEVEL:g} and an interval that excludes 0."
         )
-        return Found((Part("Labels recovered from rationales", _SIMULATED, lines),), (note,))
+        return listed("Labels recovered from rationales", _SIMULATED, lines, missing, note)
 
 
 def _lessons(
@@ -299,12 +297,11 @@ class Interactions(Measure):
                             line = _against_random(fit, kept, own[name], rng)
                             found[attribution, operator, k] += [(name, *line)] if line is not None else []
         lines = [_interaction_line(key, of_key, run.inputs) for key, of_key in found.items() if of_key]
-        if not lines:
-            return Missing(
-                f"no text with a rationale of two units has {_LEAST_FREEDOM} more random sets than units; raise --m, "
-                "give several --k, or use --direction sufficiency,necessity"
-            )
-        return Found((Part("Interactions within rationales", _INTERACTIONS, lines),))
+        missing = (
+            f"no text with a rationale of two units has {_LEAST_FREEDOM} more random sets than units; raise --m, "
+            "give several --k, or use --direction sufficiency,necessity"
+        )
+        return listed("Interactions within rationales", _INTERACTIONS, lines, missing)
 
 
 def _fits(scored: ScoredExamples, operator: str) -> Iterator[tuple[str, Masks, AdditiveFit]]:
