@@ -205,13 +205,9 @@ def f_fidelity(
     record |= {"of": deployed.name, "weights": deployed.fingerprint, "run": str(run.path)}
     targets = {row.example_id: row.target for row in rows if row.target is not None}
     adapted = Adapted(how=data.description, targets=targets, record=Adaptation(**record))
-    given: dict[str, Any] = {
-        "subject": TextSubject(task),
-        "examples": examples,
-        "attributions": methods,
-        "token_budget": budget,
-    }
-    folder = finish(score(config, model=copy, **given, out=out, reporter=reporter, adapted=adapted))
+    given: dict[str, Any] = {"subject": TextSubject(task), "examples": examples, "attributions": methods}
+    given |= {"token_budget": budget, "out": out, "reporter": reporter, "adapted": adapted}
+    folder = finish(score(config, model=copy, **given))
     if save_model is not None:
         copy.model.save_pretrained(save_model)
         copy.codec.tokenizer.save_pretrained(save_model)
@@ -302,16 +298,15 @@ def _training_data(engine: Engine, settings: Training, read: Sequence[Example], 
     enough = len(others) >= _ENOUGH
     removal = Removal(engine.operators, engine.pool, settings.share, settings.seed)
     chosen = (others if enough else [*others, *evaluated])[:TRAINING_ROWS]
-    items = [(example, engine.encode(example)) for example in chosen]
-    items = [(example, item) for example, item in items if removal.can_remove(item)]
+    golds = {example.id: example.gold for example in chosen}
+    items = [item for item in map(engine.encode, chosen) if removal.can_remove(item)]
     if not items:
         raise ConfigError("no example has a unit that could be removed, so there is nothing to train on.")
-    unknown = [item for example, item in items if example.gold is None]
+    unknown = [item for item in items if golds[item.example_id] is None]
     scorer = Scorer(engine.model, engine.scorer.labels, budget=budget)
     scores = scorer.score(Inputs.join([item.full() for item in unknown]))
-    labels = {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
-    labels |= {example.id: example.gold for example, _ in items if example.gold is not None}
-    labelled = [TrainingExample(item, labels[item.example_id]) for _, item in items]
+    golds |= {item.example_id: int(np.argmax(row)) for item, row in zip(unknown, scores, strict=True)}
+    labelled = [TrainingExample(item, gold) for item in items if (gold := golds[item.example_id]) is not None]
     return _TrainingData(settings, labelled, removal, not enough)
 
 

@@ -232,20 +232,16 @@ def _compared(
     operator: str | None, direction: str | None, before: _Scored, after: _Scored, run: FinishedRun
 ) -> Answered:
     values: dict[str, Any] = {"operator": operator, "direction": direction, "rows": len(before.right)}
-    by_example = []
+    by_example = list[dict[str, float]]()
     for side, scored in (("deployed", before), ("adapted", after)):
         rescaled, right = scored.rescaled(), scored.scores.argmax(axis=1) == scored.right
         of_rows = {"accuracy": right, "loss": scored.losses(scored.scores), "rescaled": rescaled}
         values |= {f"{name}_{side}": float(each.mean()) for name, each in of_rows.items()}
-        by_example.append(_means(scored.examples, rescaled))
+        names, place = np.unique(scored.examples, return_inverse=True)
+        means = np.bincount(place, weights=rescaled) / np.bincount(place)
+        by_example.append(dict(zip(names.tolist(), means.tolist(), strict=True)))
     shared = [example for example in by_example[0] if example in by_example[1]]
     first, second = (np.array([means[example] for example in shared]) for means in by_example)
     change = second - first
     interval = stats.unbounded_interval(change, groups=run.groups_of(shared))
     return Answered(**values, difference=float(change.mean()), difference_ci=interval)
-
-
-def _means(examples: Sequence[str], values: Values) -> dict[str, float]:
-    names, place = np.unique(examples, return_inverse=True)
-    means = np.bincount(place, weights=values) / np.bincount(place)
-    return dict(zip(names.tolist(), means.tolist(), strict=True))

@@ -168,19 +168,18 @@ class WinRateSpread(NamedTuple):
     increases: bool
     """True if every value of the choice gives a higher win rate than the one before it."""
 
-    @classmethod
-    def of(cls, cells: Sequence[Cell]) -> "WinRateSpread":
-        low, high = (extreme(cells, key=lambda cell: cell.win_rate) for extreme in (min, max))
-        increases = all(first.win_rate < second.win_rate for first, second in pairwise(cells))
-        return cls(tuple(cells), low, high, high.win_rate - low.win_rate, increases)
-
 
 def spreads(cells: Iterable[Cell], *, over: Literal["k", "prompt"]) -> list[WinRateSpread]:
     """Return the spread of each configuration with at least two values of the choice, the widest first."""
     # Over k, rationales of a dynamic or own size are skipped.
-    ordered = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)]
-    groups = (sorted(group, key=lambda cell: getattr(cell, over)) for group in grouped(ordered, over=over))
-    return sorted((WinRateSpread.of(group) for group in groups if len(group) > 1), key=lambda each: -each.width)
+    ordered, found = [cell for cell in cells if over == "prompt" or isinstance(cell.k, float)], []
+    for group in grouped(ordered, over=over):
+        group.sort(key=lambda cell: getattr(cell, over))
+        low, high = (extreme(group, key=lambda cell: cell.win_rate) for extreme in (min, max))
+        increases = all(first.win_rate < second.win_rate for first, second in pairwise(group))
+        if len(group) > 1:
+            found.append(WinRateSpread(tuple(group), low, high, high.win_rate - low.win_rate, increases))
+    return sorted(found, key=lambda each: -each.width)
 
 
 class EraserAgreement(NamedTuple):
