@@ -301,31 +301,28 @@ def _limits(interval: Sequence[float | None] | None) -> str | None:
 
 def prompts(sources: Sources) -> list[Value]:
     """Return accuracy, confidence and win rates under deletion for every prompt."""
-    grid = sources.grid("prompts")
+    grid, rows, values = sources.grid("prompts"), paper_table("prompts").rows, list[Value]()
     by_run = _by_run(lines(grid, operators=("delete",)), "attribution")
-    return [value for run in grid.runs if run.name in by_run for value in _prompt(run, by_run[run.name])]
-
-
-def _prompt(run: GridRun, own: Mapping[str, Line]) -> list[Value]:
-    style = _STYLES.get(run.prompt, run.prompt)
-    where = {"model": paper_name(run.model), "task": run.task, "style": style}
-    rows = paper_table("prompts").rows
-    version = next((row["prompt"] for row in rows if (row["task"], row["style"]) == (run.task, style)), "")
-    place = {"model": where["model"], "task": run.task, "prompt": f"{version} ({style})".strip()}
-    known = {name: published("prompts", name, where, PERCENT) for name in ("accuracy", "confidence", *METHODS)}
-    accuracies = [each.line.accuracy for each in own.values() if each.line.accuracy is not None]
-    cells = {
-        "accuracy": Cell(max(accuracies, default=None), known["accuracy"]),
-        "confidence": Cell(run.confidence, known["confidence"]),
-        **{name: each.win_rate(known[name]) for name, each in own.items()},
-    }
-    if set(METHODS) <= set(own):
-        attention, gradient = (own[method] for method in METHODS)
-        gap = run.paired(gradient.line.configuration, attention.line.configuration)
-        first, second = (known[method] for method in METHODS)
-        theirs = None if first is None or second is None else first - second
-        cells["difference"] = Cell(attention.rate - gradient.rate, theirs, None if gap is None else gap.interval)
-    return beside(place, run.name, **cells)
+    for run in (run for run in grid.runs if run.name in by_run):
+        own, style = by_run[run.name], _STYLES.get(run.prompt, run.prompt)
+        where = {"model": paper_name(run.model), "task": run.task, "style": style}
+        version = next((row["prompt"] for row in rows if (row["task"], row["style"]) == (run.task, style)), "")
+        place = {"model": where["model"], "task": run.task, "prompt": f"{version} ({style})".strip()}
+        known = {name: published("prompts", name, where, PERCENT) for name in ("accuracy", "confidence", *METHODS)}
+        accuracies = [each.line.accuracy for each in own.values() if each.line.accuracy is not None]
+        cells = {
+            "accuracy": Cell(max(accuracies, default=None), known["accuracy"]),
+            "confidence": Cell(run.confidence, known["confidence"]),
+            **{name: each.win_rate(known[name]) for name, each in own.items()},
+        }
+        if set(METHODS) <= set(own):
+            attention, gradient = (own[method] for method in METHODS)
+            gap = run.paired(gradient.line.configuration, attention.line.configuration)
+            first, second = (known[method] for method in METHODS)
+            theirs = None if first is None or second is None else first - second
+            cells["difference"] = Cell(attention.rate - gradient.rate, theirs, None if gap is None else gap.interval)
+        values += beside(place, run.name, **cells)
+    return values
 
 
 def tokenization(sources: Sources) -> list[Value]:
@@ -446,12 +443,12 @@ def worked_example(sources: Sources) -> list[Value]:
             "s(x)": (line.score_full, 0.78),
             "s of the result": (line.score, known["score"]),
             "NSR": (line.nsr, known["nsr"]),
-            "WR": (line.win_rate, rate),
+            "WR": (f"{100 * line.win_rate:.0f}%", None if rate is None else f"{100 * rate:.0f}%"),
             "Verdict": (taxonomy(line.win_rate), word),
         }
-        for name, (ours, other) in numbers.items():
-            cell = Cell(_written(name, ours), _written(name, other))
-            values += beside({**place, "row": name}, run.name, cell=cell)
+        for name, both in numbers.items():
+            ours, theirs = (f"{each:.2f}" if isinstance(each, float) else each for each in both)
+            values += beside({**place, "row": name}, run.name, cell=Cell(ours, theirs))
     return values
 
 
@@ -461,13 +458,6 @@ def _result(run: GridRun, line: ExampleOutcome) -> str | None:
     kept = [row for row in rows if row.key.kind == Kind.RATIONALE and row.key.operator == line.operator]
     own = (row for row in kept if row.key.attribution == line.attribution and set(row.kept) == set(line.rationale))
     return next((row.text for row in own), None)
-
-
-def _written(name: str, value: float | str | None) -> str | None:
-    """Return a cell of a column that holds numbers of several kinds."""
-    if value is None or isinstance(value, str):
-        return value
-    return f"{100 * value:.0f}%" if name == "WR" else f"{value:.2f}"
 
 
 def anti_faithful_examples(sources: Sources) -> list[Value]:
@@ -554,18 +544,14 @@ def guidelines(sources: Sources) -> list[Value]:
 
 def _chains(grid: GridResults) -> Iterator[tuple[GridRun, str, ChainSummary]]:
     """Yield the runs about chains, each with the paper's name of its model, or the grid's where two would share it."""
-    names = {run.model: _reasoner(run.model) for run in grid.runs}
+    tables, names = ("steps_and_tokens", "eraser"), dict[str, str]()
+    known = {row["model"].lower(): row["model"] for table in tables for row in paper_table(table).rows}
+    for model in (run.model for run in grid.runs):
+        name = model.removeprefix(SERVED).rpartition("/")[2].lower()
+        names[model] = known.get(_REASONERS.get(name, name), paper_name(model))
     for run in grid.runs:
         is_alone = list(names.values()).count(names[run.model]) == 1
         yield run, names[run.model] if is_alone else run.model, grid.chains[run.name]
-
-
-def _reasoner(model: str) -> str:
-    """Return the paper's name of a model of its tables on reasoning, or of its other tables; others keep theirs."""
-    name = model.removeprefix(SERVED).rpartition("/")[2].lower()
-    tables = ("steps_and_tokens", "eraser")
-    known = {row["model"].lower(): row["model"] for table in tables for row in paper_table(table).rows}
-    return known.get(_REASONERS.get(name, name), paper_name(model))
 
 
 def _capacity(content: ChainSummary) -> CapacityLine | None:

@@ -2,11 +2,11 @@
 
 import csv
 import io
+import itertools
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import groupby
 from typing import Literal
 
 from ice_eval.report.tables import latex_text
@@ -113,13 +113,18 @@ class Printed:
     def width(self) -> int:
         return sum(covered for _, covered in self.header[-1])
 
+    @property
+    def lines(self) -> tuple[list[list[str]], list[list[str]]]:
+        """Header lines and rows with a text for every column; the first one holds the titles of blocks, if any."""
+        titled = any(title for title, _ in self.blocks)
+        heads = [[*[""] * titled, *(text for text, covered in head for _ in range(covered))] for head in self.header]
+        return heads, [[*[title] * titled, *row] for title, rows in self.blocks for row in rows]
+
     def flat(self, title: str) -> Table:
-        """Return the table for a terminal: one header line, and the title of a block in the first column."""
-        titled = [""] if any(name for name, _ in self.blocks) else []
-        texts = [[text for text, covered in head for _ in range(covered)] for head in self.header]
-        heads = [" ".join(filter(None, column)) for column in zip(*texts, strict=True)]
-        rows = [(*([name] if titled else []), *row) for name, rows in self.blocks for row in rows]
-        return Table(title, (*titled, *heads), tuple(rows))
+        """Return the table for a terminal, with one header line."""
+        heads, rows = self.lines
+        joined = (" ".join(filter(None, column)) for column in zip(*heads, strict=True))
+        return Table(title, tuple(joined), tuple(map(tuple, rows)))
 
 
 _SHOWN = {
@@ -176,15 +181,13 @@ def _best(
     numbers: Sequence[Sequence[float | str | None]], where: Sequence[Literal["column", "row"] | None]
 ) -> Iterator[tuple[int, int]]:
     """Yield the places of the highest numbers; among equal numbers none is best."""
-    places = [(r, c) for r, row in enumerate(numbers) for c, n in enumerate(row) if isinstance(n, int | float)]
-    for r, c in places:
-        rivals = [
-            (i, j)
-            for i, j in places
-            if (where[c] == "column" and j == c) or (where[c] == "row" and i == r and where[j] == "row")
-        ]
-        among = [float(numbers[i][j] or 0.0) for i, j in rivals]
-        if among and min(among) < max(among) == numbers[r][c]:
+    places = {
+        (r, c): float(n) for r, row in enumerate(numbers) for c, n in enumerate(row) if isinstance(n, int | float)
+    }
+    for (r, c), number in places.items():
+        by_column = where[c] == "column"
+        among = [n for (i, j), n in places.items() if (j == c if by_column else i == r and where[j] == where[c])]
+        if where[c] is not None and min(among) < max(among) == number:
             yield r, c
 
 
@@ -199,7 +202,7 @@ def _header(layout: Layout, columns: Sequence[tuple[tuple[str, ...], str]]) -> t
     lines = []
     for depth, level in enumerate(levels):
         is_last = depth == len(levels) - 1
-        runs = [[text] for text in level] if is_last else [list(same) for _, same in groupby(level)]
+        runs = [[text] for text in level] if is_last else [list(same) for _, same in itertools.groupby(level)]
         lines.append(((*names,) if is_last else (("", len(names)),)) + tuple((run[0], len(run)) for run in runs))
     return tuple(lines)
 
@@ -250,12 +253,7 @@ def _alignment(table: Printed) -> str:
 def as_csv(table: Printed) -> str:
     """Return the same cells as CSV; the title of a block is the first cell of its rows."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    titled = [""] if any(title for title, _ in table.blocks) else []
-    for head in table.header:
-        writer.writerow([*titled, *(text for text, covered in head for _ in range(covered))])
-    for title, rows in table.blocks:
-        writer.writerows([*([title] if titled else []), *row] for row in rows)
+    csv.writer(stream, lineterminator="\n").writerows(itertools.chain(*table.lines))
     return stream.getvalue()
 
 
