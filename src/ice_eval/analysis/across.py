@@ -1,6 +1,7 @@
 """Analyses of a grid over several runs; every answer is lines of numbers and notes."""
 
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
@@ -341,11 +342,11 @@ def guidelines(grid: GridResults) -> Found | Missing:
 def _advice_lines(run: GridRun, grid: GridResults) -> Iterator[_Line]:
     lines = [line for line in grid.lines_of(run) if line.operator != ALL]
     sizes: list[Share | None] = list(dict.fromkeys(line.k for line in lines if line.k is not None))
-    places: dict[tuple[Any, ...], list[SummaryLine]] = {}
+    places = defaultdict[tuple[Any, ...], list[SummaryLine]](list)
     for line in lines:
         # Rationales with a size of their own compete with those of every k.
         for k in [line.k] if line.k is not None else sizes or [None]:
-            places.setdefault((line.null, line.direction, k), []).append(line)
+            places[line.null, line.direction, k].append(line)
     operators = {line.operator for line in lines}
     for place, compared in places.items():
         if not all(is_control(line.attribution) for line in compared):

@@ -7,6 +7,7 @@ variances, without iterations: the ANOVA estimates if the grid is complete, and 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -152,26 +153,22 @@ def variance(grid: GridResults) -> Found | Missing:
         single = ", ".join(name for name in _FIELDS if name not in {line["source"] for line in shares})
         if single:
             notes.append(f"Left out, with one level or not separated by the grid: {single}. Results hold for it alone.")
-    sources, pools = (
-        Part("Sources of variance", _SHARE_COLUMNS, shares),
-        Part("Pooled win rates", _POOLED_COLUMNS, means),
+    parts = filled(
+        Part("Sources of variance", _SHARE_COLUMNS, shares), Part("Pooled win rates", _POOLED_COLUMNS, means)
     )
-    return Found(filled(sources, pools), tuple(notes)) if means else Missing("no example was evaluated")
+    return Found(parts, tuple(notes)) if means else Missing("no example was evaluated")
 
 
 def _rates(grid: GridResults) -> dict[tuple[str, str, Share | None], _Rates]:
     """Return the win rate of every text (mean of those that share a passage) by null, direction and k."""
-    found: dict[tuple[str, str, Share | None], dict[_Key, list[float]]] = {}
+    found = defaultdict[tuple[str, str, Share | None], dict[_Key, list[float]]](lambda: defaultdict(list))
     for run in grid.runs:
-        for own, rates in run.win_rates.items():
-            if own.operator == ALL:
-                continue
-            place = found.setdefault((own.null, own.direction, own.k), {})
+        for own, rates in ((own, rates) for own, rates in run.win_rates.items() if own.operator != ALL):
             for example, rate in rates.items():
                 group = run.inputs[example].group
                 text = group, example if group is None else ""
                 key = (own.attribution, own.operator, run.model, run.task, run.prompt, text)
-                place.setdefault(key, []).append(rate)
+                found[own.null, own.direction, own.k][key].append(rate)
     return {place: {key: float(np.mean(each)) for key, each in own.items()} for place, own in found.items()}
 
 
@@ -210,10 +207,9 @@ def _share_lines(rates: _Rates) -> list[dict[str, Any]]:
 
 def _pooled_lines(rates: _Rates) -> list[dict[str, Any]]:
     """Return the pooled win rate of every attribution under every operator."""
-    groups: dict[_Key, _Rates] = {}
+    lines, groups = [], defaultdict[_Key, _Rates](dict)
     for key, rate in rates.items():
-        groups.setdefault(key[:2], {})[key] = rate
-    lines = []
+        groups[key[:2]][key] = rate
     for (attribution, operator), own in groups.items():
         levels = {name: _levels(own, name) for name in _FIELDS[2:]}
         runs = _cells(levels, _EQUAL)

@@ -167,13 +167,17 @@ def bench_summary(
         run.name: {**run.head, "base": run.base, "tuning": run.tuning, **_facts(run, results.chains.get(run.name))}
         for run in results.runs
     }
+    of_chains: dict[str, list[dict[str, Any]]] = {}
+    for run, name in itertools.product(results.runs if results.chains else (), ("capacity", "levels", "raw")):
+        chain_lines = getattr(results.chains[run.name], name) or ()
+        of_chains.setdefault(name, []).extend({"run": run.name, **as_json(x), **run.head} for x in chain_lines)
     return {
         "schema": SCHEMA,
         "name": grid.name,
         "runs": [{**asdict(record), **facts.get(record.name, {})} for record in records],
         **{name: [line.as_dict() for line in own] for name, own in lines.items()},
         "kappa": [as_json(line) for line in kappas([results.lines_of(run) for run in results.runs])],
-        **({"chains": _chain_lines(results)} if results.chains else {}),
+        **({"chains": of_chains} if of_chains else {}),
         "analyses": {name: each.as_dict() for name, each in found.items()},
     }
 
@@ -186,16 +190,6 @@ def _facts(run: GridRun, chains: ChainSummary | None) -> dict[str, Any]:
     return {"accuracy": chains.problems.accuracy} | {
         name: content[name] for name in ("problems", "steps", "noise_floor", "no_steps")
     }
-
-
-def _chain_lines(results: GridResults) -> dict[str, list[dict[str, Any]]]:
-    """Return the lines of all runs about chains, each with its run and its names in the grid."""
-    found: dict[str, list[dict[str, Any]]] = {"capacity": [], "levels": [], "raw": []}
-    for run in results.runs:
-        chains = results.chains[run.name]
-        for name, lines in found.items():
-            lines += [{"run": run.name, **as_json(each), **run.head} for each in getattr(chains, name) or ()]
-    return found
 
 
 # --- planning and running -----------------------------------------------------------------------------------------
@@ -244,7 +238,12 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder, read
             examples = task.examples(limit=config.n)
             n, rows = len(examples), sum(_rows(example, task, config) for example in examples)
         else:
-            found = _requests(run, readers)
+            ref = run.model.ref
+            if isinstance(ref, str) and ref not in readers:  # a tokenizer is loaded once, weights are not
+                readers[ref] = load_reader(ref)
+            model = readers[ref] if isinstance(ref, str) else ref
+            found = plan_run(model, run.task, **_without_loading(run.settings))
+            assert isinstance(found, ChainPlan), "the task is about chains"
             n, rows, of_server = found.n_problems, found.n_to_ask, {"cost": found.cost, "exceeds": found.exceeds}
     except IceError as exc:
         return PlanLine(**run.head, status="cannot start", problem=str(exc))
@@ -253,16 +252,6 @@ def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder, read
     known = sum(cost.rows for cost in costs)
     minutes = sum(cost.seconds for cost in costs) / known * rows / 60 if known else None
     return PlanLine(**run.head, n=n, rows=rows, minutes=minutes, **of_server)
-
-
-def _requests(run: PlannedRun, readers: dict[str, Model]) -> ChainPlan:
-    """Return the plan of a run about chains; the tokenizer of a model is loaded once, its weights are not."""
-    ref = run.model.ref
-    if isinstance(ref, str) and ref not in readers:
-        readers[ref] = load_reader(ref)
-    found = plan_run(readers[ref] if isinstance(ref, str) else ref, run.task, **_without_loading(run.settings))
-    assert isinstance(found, ChainPlan), "the task is about chains"
-    return found
 
 
 def _without_loading(settings: Mapping[str, Any]) -> dict[str, Any]:

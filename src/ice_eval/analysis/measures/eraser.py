@@ -210,11 +210,11 @@ class KSweep(Measure):
         shares = sorted(k for k in run.config.k if isinstance(k, float))
         if len(shares) < 2:
             return Missing("it has one k; run the same command again with further ones, as --k 0.1,0.2,0.4")
-        points: dict[tuple[str, ...], dict[str, dict[Share, tuple[float, float]]]] = {}
+        points = defaultdict[tuple[str, ...], dict[str, dict[Share, tuple[float, float]]]](lambda: defaultdict(dict))
         for each in run.outcomes():
             if each.k in shares and each.operator != ALL:
-                curves = points.setdefault((each.attribution, each.operator, each.direction, each.null), {})
-                curves.setdefault(each.example_id, {})[each.k] = each.score_full - each.score, each.win_rate
+                curves = points[each.attribution, each.operator, each.direction, each.null]
+                curves[each.example_id][each.k] = each.score_full - each.score, each.win_rate
         lines = []
         for place, curves in points.items():
             # Examples that were evaluated at every k.
