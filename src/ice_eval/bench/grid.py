@@ -359,13 +359,12 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         )
     entries = [_task(each, f"{where}: tasks", folder, data_dir) for each in given["tasks"]]
     tasks = [each for each in entries if isinstance(each, TaskEntry)]
+    left_out = tuple(each for each in entries if isinstance(each, str))
     _refuse_doubles([each.task.name for each in tasks], f"{where}: tasks")
     if not tasks:
-        raise ConfigError(
-            f"{where}: no task has data; give --data-dir with a file for {' or '.join(map(str, entries))}."
-        )
+        raise ConfigError(f"{where}: no task has data; give --data-dir with a file for {' or '.join(left_out)}.")
     _refuse_mixture([each.task for each in tasks], where)
-    known = [each.task.name for each in tasks] + [each for each in entries if isinstance(each, str)]
+    known = [*(each.task.name for each in tasks), *left_out]
     for name in (name for model in models for name in model.tasks or () if name not in known):
         raise ConfigError(
             f"{where}: models: no task '{name}' in the grid{did_you_mean(name, known)} It has {', '.join(known)}."
@@ -381,7 +380,7 @@ def grid_of(content: object, *, where: str, folder: Path, default_name: str, **c
         models=models,
         tasks=tuple(_with_prompts(of_texts, given.get("prompts", (STANDARD,)), where) if of_texts else tasks),
         settings=settings,
-        left_out=tuple(each for each in entries if isinstance(each, str)),
+        left_out=left_out,
         source=source,
         folder=folder,
     )
@@ -425,7 +424,13 @@ def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], t
 def _models(given: Sequence[object], where: str, folder: Path, base_url: str | None) -> tuple[ModelEntry, ...]:
     found = list[ModelEntry]()
     for value in given:
-        found.append(_told_apart(_model(value, where, folder, base_url), found, value))
+        entry = _model(value, where, folder, base_url)
+        alike = [each for each in found if each.name == entry.name]
+        is_named = isinstance(value, Mapping) and value.get("name") is not None
+        if alike and not is_named and not any(_place(each) == _place(entry) for each in alike):
+            # The first of its name keeps it, so its runs are those of a grid without the others.
+            entry = replace(entry, name=f"{entry.name} ({_place(entry)})")
+        found.append(entry)
     if base_url is not None and not any(entry.is_served for entry in found):
         raise ConfigError(
             f"{where}: 'base_url' is about models behind a server, and none of them is; write {SERVED}NAME, or leave "
@@ -440,18 +445,6 @@ def _models(given: Sequence[object], where: str, folder: Path, base_url: str | N
                 f"{did_you_mean(entry.base, names)} There are {', '.join(names)}."
             )
     return tuple(found)
-
-
-def _told_apart(entry: ModelEntry, before: Sequence[ModelEntry], value: object) -> ModelEntry:
-    """Return a model under a name that none before it has: of its server, or of its folder. Given names stay.
-
-    The first of its name keeps it, so its runs are those of a grid without the others.
-    """
-    is_named = isinstance(value, Mapping) and value.get("name") is not None
-    alike = [each for each in before if each.name == entry.name]
-    if is_named or not alike or any(_place(each) == _place(entry) for each in alike):
-        return entry
-    return replace(entry, name=f"{entry.name} ({_place(entry)})")
 
 
 def _place(entry: ModelEntry) -> str:
@@ -528,13 +521,12 @@ def _task(value: object, where: str, folder: Path, data_dir: Path | None) -> Tas
         if "data" in given:
             raise ConfigError(f"{where}: 'responses' hold their questions themselves; leave out 'data'.")
         return TaskEntry(replace(task, data=FileData(responses)), (STANDARD,), responses)
+    found = None if data_dir is None or "data" in given else _data_file(task.name.partition("/")[0], data_dir, where)
     if "data" in given:
-        path = _file(given["data"], folder, where, f"for the task '{task.name}'")
-        return TaskEntry(with_file(task, path), (STANDARD,))
-    found = None if data_dir is None else _data_file(task.name.partition("/")[0], data_dir, where)
-    if found is not None:
-        return TaskEntry(with_file(task, found), (STANDARD,))
-    return task.name if given.get("optional") else TaskEntry(task, (STANDARD,))
+        found = _file(given["data"], folder, where, f"for the task '{task.name}'")
+    if found is None and given.get("optional"):
+        return task.name
+    return TaskEntry(task if found is None else with_file(task, found), (STANDARD,))
 
 
 def _file(given: str, folder: Path, where: str, purpose: str) -> Path:

@@ -194,8 +194,8 @@ def published(
 def model_of(model: str) -> Row | None:
     """Return the line of the paper's table of models for a name, a hub id, a folder or a file."""
     name = _name_of(model)
-    rows = (row for row in paper_table("models").rows if _is_called(name, row, "model") or _says_size(name, row))
-    return next(rows, None)
+    rows = paper_table("models").rows
+    return next((row for row in rows if _is_called(name, row, "model") or _says_size(name, row)), None)
 
 
 def task_of(task: str) -> str | None:
@@ -241,9 +241,8 @@ def _differences(config: RunSettings, cell: Cell) -> Iterator[str]:
         yield f"model: the paper's {cell.model} is of the type '{row['type']}'; '{model}' does not look like it."
     if cell.k not in config.k:
         yield f"k: {', '.join(map(str, config.k))} here, {cell.k:g} in the paper."
-    n = cell.n or _N
-    if config.n != n:
-        yield f"n: {config.n} examples here at most, {n} in the paper."
+    if config.n != (cell.n or _N):
+        yield f"n: {config.n} examples here at most, {cell.n or _N} in the paper."
     if config.m != _M or config.adaptive:
         chosen = ", chosen adaptively" if config.adaptive else ""
         yield f"m: {config.m} random sets here{chosen}, {_M} in the paper."
