@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import ice_eval as ice
-from ice_eval.models.gradients import TargetOdds
+from ice_eval.models.gradients import target_odds
 from ice_eval.report import conclude
 from ice_eval.results.ledger import log_odds
 
@@ -60,7 +60,7 @@ def test_probabilities_are_those_of_the_two_labels_alone():
 
 def test_gradients_are_those_of_the_difference_of_two_logits():
     scores = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
-    odds = TargetOdds([0], [[0.0, np.inf, 0.0]]).of(torch.log_softmax(scores, dim=1))
+    odds = target_odds(torch.log_softmax(scores, dim=1), [0], [[0.0, np.inf, 0.0]])
     assert odds.item() == pytest.approx(-2.0)
     assert torch.autograd.grad(odds.sum(), scores)[0].tolist() == [pytest.approx([1.0, 0.0, -1.0])]
 

@@ -16,9 +16,9 @@ from ice_eval.models.base import Gradients, Labels, LabelScoring, Observations
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import record_event, to_host, weight_of
 from ice_eval.models.generate import Generator
-from ice_eval.models.gradients import TargetOdds, checkpointed, gradients_of, no_grad
+from ice_eval.models.gradients import checkpointed, gradients_of, no_grad
 from ice_eval.models.packed import PackedPass, Packing, Prefix, packed
-from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions, split_rows
+from ice_eval.models.transformer import HFModel, Odds, PaddedBatch, n_positions, split_rows
 from ice_eval.records import NOT_SET, SCORED, Encoded, Ids, Inputs, LogScores
 from ice_eval.servers import Completion, Request
 from ice_eval.tasks import Task
@@ -186,18 +186,14 @@ class CausalLM(HFModel):
     def _read_given(self, states: StatesAt, batch: Inputs, start: int) -> torch.Tensor:
         """Return the mean log-probability of the scored tokens of each row, a column of one label."""
         rows, positions, tokens = scored_tokens(batch)
-        found = []
-        for some in np.array_split(np.arange(len(rows)), -(-len(rows) * self._n_words // _MOST_LOGITS)):
+        found, n_words = [], int(self.model.get_output_embeddings().weight.shape[0])
+        for some in np.array_split(np.arange(len(rows)), -(-len(rows) * n_words // _MOST_LOGITS)):
             logits = self._head(states(rows[some], positions[some] - start - 1))
             own = logits.gather(1, self._put(tokens[some])[:, None])[:, 0]
             found.append(own - torch.logsumexp(logits, dim=-1))
         counts = self._put(np.bincount(rows, minlength=len(batch)))
         sums = torch.zeros(len(batch), dtype=torch.float32, device=found[0].device)
         return (sums.index_add(0, self._put(rows), torch.cat(found)) / counts)[:, None]
-
-    @property
-    def _n_words(self) -> int:
-        return int(self.model.get_output_embeddings().weight.shape[0])
 
     def _states(self, **arguments: Any) -> torch.Tensor:
         """Return the last hidden states, or the model's own logits where its head is not a plain matrix."""
@@ -238,7 +234,7 @@ class CausalLM(HFModel):
             layer.keys, layer.values = layer.keys.expand(n_rows, -1, -1, -1), layer.values.expand(n_rows, -1, -1, -1)
         return expanded
 
-    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: base.Needs) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: base.Needs) -> Observations:
         """Compute attention and gradient in one pass, which begins where the inputs begin to differ."""
         if self._way != "packed":
             return super()._observe(batch, odds, labels, needs)
@@ -258,7 +254,7 @@ class CausalLM(HFModel):
                 embedded = self.model.get_input_embeddings()(nodes).detach().requires_grad_(differentiates)
                 states = self._at_nodes(forward, inputs_embeds=embedded)
                 if differentiates:
-                    (gradient,) = gradients_of(odds.of(self._read(states, inputs, start, labels)), [embedded])
+                    (gradient,) = gradients_of(odds(self._read(states, inputs, start, labels)), [embedded])
         found = Observations()
         attention = None if forward.watched is None else to_host((forward.watched / forward.n_attended)[::copies])
         if differentiates:

@@ -4,7 +4,6 @@ import contextlib
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -60,31 +59,18 @@ def checkpointed(model: Any, n_tokens: int) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class TargetOdds:
-    """Log-odds of a target in each row of a batch, less its prior where scores are calibrated."""
+def target_odds(scores: torch.Tensor, targets: int | Sequence[int], priors: Prior | Priors) -> torch.Tensor:
+    """Return `z_y - logsumexp(z_others)` of each row's target; of an open answer its log-probability.
 
-    targets: Sequence[int]
-    priors: Priors = None
-
-    @classmethod
-    def same(cls, target: int, prior: Prior | None, n_rows: int = 1) -> "TargetOdds":
-        """Return odds with the same target for all rows."""
-        return cls([target] * n_rows, None if prior is None else [prior] * n_rows)
-
-    def __getitem__(self, rows: slice) -> "TargetOdds":
-        return TargetOdds(self.targets[rows], None if self.priors is None else self.priors[rows])
-
-    def of(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return `z_y - logsumexp(z_others)` of each row's target; of an open answer its log-probability."""
-        if self.priors is not None:
-            scores = scores - devices.to_device(np.array(self.priors), scores.device).to(scores.dtype)
-        index = devices.to_device(np.array(self.targets, dtype=np.int64), scores.device)[:, None]
-        chosen = scores.gather(1, index)[:, 0]
-        if scores.shape[1] == 1:
-            return chosen
-        others = scores.scatter(1, index, -torch.inf)
-        return chosen - torch.logsumexp(others, dim=1)
+    Scores are calibrated by the log-scores in `priors`; targets and priors are one for all rows, or one for each.
+    """
+    if priors is not None:
+        scores = scores - devices.to_device(np.array(priors), scores.device).to(scores.dtype)
+    index = devices.to_device(np.full(len(scores), targets, dtype=np.int64), scores.device)[:, None]
+    chosen = scores.gather(1, index)[:, 0]
+    if scores.shape[1] == 1:
+        return chosen
+    return chosen - torch.logsumexp(scores.scatter(1, index, -torch.inf), dim=1)
 
 
 class AttentionRecorder:

@@ -19,12 +19,12 @@ from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import to_device, to_host, translated_memory_errors
 from ice_eval.models.gradients import (
     AttentionRecorder,
-    TargetOdds,
     checkpointed,
     eager_attention,
     gradients_of,
     no_grad,
     output_attentions,
+    target_odds,
 )
 from ice_eval.records import PROTECTED, Encoded, Ids, Inputs, LogScores, PerToken
 
@@ -35,6 +35,8 @@ _ATTRIBUTION_TOKENS = 2048  # per batch of attention and gradient passes, which 
 _KEPT_WEIGHTS = 2**28  # attention weights of all layers that a gradient pass keeps; beyond, attention has its own pass
 _TOLERANCE, _HALF_TOLERANCE = {"float32": 1e-4}, 0.3
 """Largest difference of two log-scores that rounding explains, in float32 and below; errors give 1 or more."""
+Odds = Callable[[torch.Tensor], torch.Tensor]
+"""Log-scores of the labels -> log-odds of the target of each row."""
 
 
 class PaddedBatch(NamedTuple):
@@ -197,11 +199,12 @@ class HFModel(Model):
     def observe(
         self, batch: Sequence[Encoded], targets: Sequence[int], labels: Labels, needs: Needs, *, priors: Priors = None
     ) -> Observations:
-        found, odds = Observations(), TargetOdds(targets, priors)
+        found = Observations()
 
         def compute(rows: slice) -> Observations:
+            odds = partial(target_odds, targets=targets[rows], priors=None if priors is None else priors[rows])
             with torch.inference_mode(False):
-                return self._observe(batch[rows], odds[rows], labels, needs)
+                return self._observe(batch[rows], odds, labels, needs)
 
         lengths = [len(item.ids) for item in batch]
         for part in devices.in_batches(compute, lengths, self._attribution_tokens, self._retries):
@@ -209,7 +212,7 @@ class HFModel(Model):
             found.gradients += part.gradients
         return found
 
-    def _observe(self, batch: Sequence[Encoded], odds: TargetOdds, labels: Labels, needs: Needs) -> Observations:
+    def _observe(self, batch: Sequence[Encoded], odds: Odds, labels: Labels, needs: Needs) -> Observations:
         inputs = Inputs.join([item.full() for item in batch])
         padded, copies = self.padded(inputs), self._copies(labels)
         attends, differentiates = "attentions" in needs, "gradients" in needs
@@ -225,12 +228,12 @@ class HFModel(Model):
             position = position.repeat_interleave(copies, dim=0)
             with self._recorded(forward if together else read, n_tokens, position, together) as (seen, scores):
                 if together:
-                    (gradient,) = gradients_of(odds.of(scores), [embedded])
+                    (gradient,) = gradients_of(odds(scores), [embedded])
             attentions = to_host(seen.mean()[::copies])
         if differentiates:
             if not together:
                 with torch.enable_grad(), checkpointed(self.model, n_tokens):
-                    (gradient,) = gradients_of(odds.of(forward()), [embedded])
+                    (gradient,) = gradients_of(odds(forward()), [embedded])
             found.gradients = self._gradients_at(embedded, gradient, inputs)
         if attentions is not None:
             found.attentions = split_rows(attentions, inputs)  # both copies start before one is waited for
@@ -291,14 +294,13 @@ class HFModel(Model):
             forward = partial(self._differentiable_scores, embedded, inputs, padded, labels)
             with self._recorded(forward, padded.ids.numel(), None, gradients) as (attention, scores):
                 attention.check()
-                odds = TargetOdds.same(target, prior).of(scores)
-                found = gradients_of(odds, attention.layers) if gradients else ()
+                found = gradients_of(target_odds(scores, target, prior), attention.layers) if gradients else ()
             position = int(self._scoring_position(padded).flatten()[0])
             weights = within([layer[:1] for layer in attention.layers])
             return base.AttentionMaps(weights, within(found) if gradients else None, position)
 
     def embedded(self, item: Encoded, target: int, labels: Labels, *, prior: Prior | None = None) -> "TransformerText":
-        return TransformerText(self, item, labels, partial(TargetOdds.same, target, prior))
+        return TransformerText(self, item, labels, partial(target_odds, targets=target, priors=prior))
 
     @property
     def _attribution_tokens(self) -> int:
@@ -336,8 +338,7 @@ class HFModel(Model):
 class TransformerText(base.EmbeddedText):
     """One text of a transformers model. A pass takes `at_once` points, or half as many where memory runs out."""
 
-    def __init__(self, model: HFModel, item: Encoded, labels: Labels, odds: Callable[[int], TargetOdds]) -> None:
-        """Prepare a text; `odds` returns the odds of its target for some rows."""
+    def __init__(self, model: HFModel, item: Encoded, labels: Labels, odds: Odds) -> None:
         self.tokens = np.flatnonzero(item.unit_of != PROTECTED)
         start = 0 if model.pads else int(self.tokens[0])  # packed rows compute the tokens before it once
         self._model, self._odds, self._place = model, odds, (item, self.tokens, start, labels)
@@ -365,7 +366,7 @@ class TransformerText(base.EmbeddedText):
             with torch.inference_mode(False), torch.set_grad_enabled(gradients):
                 moved = torch.from_numpy(narrow).to(model.device, dtype).requires_grad_(gradients)
                 with model._scores_at(moved, *self._place) as scores:
-                    odds = self._odds(len(moved)).of(scores)
+                    odds = self._odds(scores)
                     found = gradients_of(odds, [moved])[0] if gradients else odds
             return found.double().cpu().numpy()
 
