@@ -92,23 +92,17 @@ class AttentionXGradient(Attribution):
     passes = 3
 
     def attribute(self, lens: Lens, batch: Sequence[Encoded]) -> list[PerUnit]:
-        reduce = _through if self.through else _direct
         found = zip(batch, lens.attention_maps(batch, gradients=True), strict=True)
-        return [item.per_unit(reduce(maps)) for item, maps in found]
+        return [item.per_unit(self._products(maps)) for item, maps in found]
 
-
-def _direct(maps: AttentionMaps) -> PerToken:
-    assert maps.gradients is not None
-    read = np.s_[:, :, maps.position]
-    products = maps.weights[read].astype(np.float64) * maps.gradients[read]
-    mean: PerToken = np.maximum(products, 0).mean(axis=(0, 1))
-    return mean
-
-
-def _through(maps: AttentionMaps) -> PerToken:
-    assert maps.gradients is not None
-    start: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
-    row = start
-    for weights, gradients in zip(maps.weights[::-1], maps.gradients[::-1], strict=True):
-        row = row + row @ np.maximum(weights * gradients, 0).mean(axis=0, dtype=np.float64)
-    return row - start  # the position that answers is no reason for itself
+    def _products(self, maps: AttentionMaps) -> PerToken:
+        assert maps.gradients is not None
+        if not self.through:
+            read = np.s_[:, :, maps.position]
+            products = maps.weights[read].astype(np.float64) * maps.gradients[read]
+            return np.maximum(products, 0).mean(axis=(0, 1))  # type: ignore[no-any-return]
+        start: PerToken = np.eye(maps.weights.shape[-1])[maps.position]
+        row = start
+        for weights, gradients in zip(maps.weights[::-1], maps.gradients[::-1], strict=True):
+            row = row + row @ np.maximum(weights * gradients, 0).mean(axis=0, dtype=np.float64)
+        return row - start  # the position that answers is no reason for itself

@@ -81,11 +81,8 @@ class Toy(_ToyModel):
     """The bag of words as a `Model`."""
 
     name = "toy"
+    fingerprint = f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
     offers = frozenset({"attention_maps", "attentions", "embeddings", "gradients"})
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{zlib.crc32(repr((BIAS, WEIGHTS)).encode()):08x}"
 
     def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> Labels:
         return Labels(task.labels, tuple((index,) for index in range(len(task.labels))), are_classes=True)
@@ -161,15 +158,12 @@ class ToyReader(_ToyModel):
     """A model that copies: its score of a text is the mean log-probability of words that it has read or knows."""
 
     name = "toy-reader"
+    fingerprint = f"{zlib.crc32(repr((sorted(MEMORY), KNOWN, READ, UNREAD)).encode()):08x}"
     offers = frozenset({"attentions", "generate", "gradients"})
 
     def __init__(self) -> None:
         super().__init__()
         self._memory = self.codec.tokenize(" ".join(sorted(MEMORY | set(map(str.capitalize, MEMORY))))).ids
-
-    @property
-    def fingerprint(self) -> str:
-        return f"{zlib.crc32(repr((sorted(MEMORY), KNOWN, READ, UNREAD)).encode()):08x}"
 
     def labels(self, task: Task, *, scoring: base.LabelScoring | None = None) -> Labels:
         raise CapabilityError("the toy reader scores texts, not labels; use the task citations, or the model toy.")
