@@ -135,7 +135,7 @@ def test_a_model_that_returns_no_weights_is_told_so(tiny):
     model = tiny("gpt2")
     with (
         pytest.raises(CapabilityError, match="returned no attention weights"),
-        AttentionRecorder(model.model, torch.zeros(1), causal=True) as recorder,
+        AttentionRecorder(model.model, torch.zeros(1), causal=True, names=None) as recorder,
     ):
         recorder.mean()
 

@@ -13,7 +13,7 @@ from ice_eval.errors import ConfigError
 from ice_eval.models.base import Labels, LabelScoring
 from ice_eval.models.codec import HFCodec
 from ice_eval.models.devices import replaced_forward
-from ice_eval.models.gradients import SMALL_MODEL, no_cudnn_attention
+from ice_eval.models.gradients import SMALL_MODEL, no_cudnn_attention, switched
 from ice_eval.models.transformer import HFModel, PaddedBatch, n_positions
 from ice_eval.records import Encoded, Ids, Inputs, LogScores
 from ice_eval.tasks import Task
@@ -126,11 +126,8 @@ class SequenceClassifier(HFModel):
 
     def _plain_scores(self, batch: Inputs, labels: Labels) -> LogScores:
         """Score one row at a time, with the mask that every model takes."""
-        before, self._adds_mask = self._adds_mask, False
-        try:
+        with switched(partial(setattr, self, "_adds_mask"), False, self._adds_mask):
             return self.again(batch, labels)
-        finally:
-            self._adds_mask = before
 
     def _arguments(self, padded: PaddedBatch) -> dict[str, Any]:
         config = self.model.config

@@ -21,6 +21,16 @@ SMALL_MODEL = 10**9  # models with fewer parameters keep the states of four time
 _NO_GRADIENT = ".*an autograd kernel was not registered"  # warning of torch for a kernel that it then ignores
 
 
+@contextlib.contextmanager
+def switched(switch: Callable[[Any], None], to: object, before: object) -> Iterator[None]:
+    """Call `switch` with a value, and on exit with the one before."""
+    switch(to)
+    try:
+        yield
+    finally:
+        switch(before)
+
+
 def gradients_of(values: torch.Tensor, at: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
     """Return the gradients of the sum of `values` at each tensor of `at`; `CapabilityError` if a kernel has none."""
     with warnings.catch_warnings():
@@ -73,7 +83,7 @@ def target_odds(scores: torch.Tensor, targets: int | Sequence[int], priors: Prio
     return chosen - torch.logsumexp(scores.scatter(1, index, -torch.inf), dim=1)
 
 
-class AttentionRecorder:
+class AttentionRecorder(contextlib.ExitStack):
     """Sums the attention that scoring positions of each row pay, over the layers of a pass; None keeps it whole."""
 
     # Reduced layer by layer, so that no layers × heads × n² array is ever held. An attention module returns a pair
@@ -82,26 +92,20 @@ class AttentionRecorder:
     # lost: `check` refuses that.
 
     def __init__(
-        self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None = None
+        self, model: Any, position: torch.Tensor | None, *, causal: bool, names: Collection[str] | None
     ) -> None:
         """Record the modules called `names`, or all if None."""
+        super().__init__()
         modules = model.named_modules() if names is None else [(name, model.get_submodule(name)) for name in names]
-        self._modules, self._position, self._causal = list(modules), position, causal
+        self._position, self._causal = position, causal
         self._ahead: list[torch.Tensor] = []
         self.names: set[str] = set()
         self._n_layers = 0
         self.layers: list[torch.Tensor] = []
         """(rows, heads, queries, keys) of each layer, in the graph of the pass, where they are kept whole."""
         self._total: torch.Tensor | None = None
-        self._handles: list[Any] = []
-
-    def __enter__(self) -> "AttentionRecorder":
-        self._handles = [module.register_forward_hook(partial(self._record, name)) for name, module in self._modules]
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for handle in self._handles:
-            handle.remove()
+        for name, module in modules:
+            self.callback(module.register_forward_hook(partial(self._record, name)).remove)
 
     def _record(self, name: str, module: Any, arguments: Any, output: Any) -> None:
         weights = output[1] if isinstance(output, tuple) and len(output) > 1 else None
@@ -140,28 +144,18 @@ class AttentionRecorder:
             )
 
 
-@contextlib.contextmanager
-def _switched(switch: Callable[[Any], None], to: object, before: object) -> Iterator[None]:
-    """Call `switch` with a value, and on exit with the one before."""
-    switch(to)
-    try:
-        yield
-    finally:
-        switch(before)
-
-
 def eager_attention(model: Any) -> AbstractContextManager[None]:
     """Switch to the plain attention kernel: fast ones return no weights."""
-    return _switched(model.set_attn_implementation, "eager", model.config._attn_implementation)
+    return switched(model.set_attn_implementation, "eager", model.config._attn_implementation)
 
 
 def output_attentions(model: Any) -> AbstractContextManager[None]:
     """Request attention weights: some attention modules return them only then."""
     # The public setter refuses models that keep another kernel than the plain one; their weights are checked here.
-    return _switched(partial(setattr, model.config, "_output_attentions"), True, model.config._output_attentions)
+    return switched(partial(setattr, model.config, "_output_attentions"), True, model.config._output_attentions)
 
 
 def no_cudnn_attention() -> AbstractContextManager[None]:
     """Compute attention without cuDNN, which builds a plan for every new shape: batches differ in shape."""
     before = torch.backends.cuda.cudnn_sdp_enabled()  # type: ignore[no-untyped-call]
-    return _switched(torch.backends.cuda.enable_cudnn_sdp, False, before)
+    return switched(torch.backends.cuda.enable_cudnn_sdp, False, before)

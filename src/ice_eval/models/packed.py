@@ -27,6 +27,7 @@ from torch.nn.attention.bias import causal_lower_right
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from ice_eval.models.devices import input_device, replaced_forward, to_device
+from ice_eval.models.gradients import switched
 from ice_eval.records import Ids, Inputs
 
 _NAME = "ice-packed"
@@ -58,7 +59,7 @@ class Packing:
         lengths, (tokens, _, _) = rest.lengths, rest.padded(0)
         n_ids = 1 + int(rest.ids.max())
         path = np.zeros_like(tokens)
-        ids, depths, owners = [], [], []
+        ids, owners = [], []
         parent = np.zeros(len(rows), dtype=np.int64) if groups is None else groups.copy()
         n_nodes = 0
         for depth, column in enumerate(tokens.T):
@@ -69,10 +70,10 @@ class Packing:
             path[alive, depth] = n_nodes + place
             parent[alive] = place
             ids.append(column[alive][first])
-            depths.append(np.full(len(first), depth))
             owners.append(alive[first])
             n_nodes += len(first)
-        return cls(np.concatenate(ids), np.concatenate(depths), np.concatenate(owners), path)
+        depths = np.repeat(np.arange(len(ids)), [len(each) for each in ids])
+        return cls(np.concatenate(ids), depths, np.concatenate(owners), path)
 
 
 @dataclass
@@ -273,16 +274,12 @@ ALL_ATTENTION_FUNCTIONS.register(_NAME, _attend)
 @contextlib.contextmanager
 def packed(model: Any, forward: PackedPass) -> Iterator[PackedPass]:
     """Let a model's attention follow a packing for one pass; raise `NotPackableError` if its layers did not use it."""
-    before = model.config._attn_implementation
-    with _ALONE:
-        model.set_attn_implementation(_NAME)
+    with _ALONE, switched(model.set_attn_implementation, _NAME, model.config._attn_implementation), _fused_norms(model):
         _PASSES.append(forward)
         try:
-            with _fused_norms(model):
-                yield forward
+            yield forward
         finally:
             _PASSES.pop()
-            model.set_attn_implementation(before)
     n_layers = model.config.get_text_config().num_hidden_layers
     if forward.n_attended < n_layers:
         raise NotPackableError(f"{forward.n_attended} of {n_layers} layers used packed attention")
