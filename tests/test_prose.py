@@ -57,3 +57,13 @@ def test_bars_of_tables_and_code_are_no_words():
 
 def test_pages_and_docstrings_are_easy_to_read():
     assert {str(path): found for path in prose.everything() if (found := list(prose.problems(path)))} == {}
+
+
+def test_strings_of_several_words_are_read_and_lists_of_words_are_not(found):
+    source = f'HELP = "The run is told of it."\nSHOWN = f"{{HELP}} was brought here by somebody."\nWORDS = "{LONG}"\n'
+    assert [line for line, _ in found(source, "module.py")] == [1, 2]
+
+
+def test_templates_are_read_without_their_tags(found):
+    source = "{% if told %}<p class='told'>\nThe page\nis told.</p>\n<dl>" + "<dd>word</dd>" * 36 + "</dl>"
+    assert [line for line, _ in found(source, "page.html")] == [3]

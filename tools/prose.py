@@ -1,8 +1,9 @@
 """Find prose that is hard to read: `python tools/prose.py [FILE …] [--counts] [--check]`.
 
-Reads pages, docstrings and messages of errors. Prints `file:line` for sentences over 35 words, docstrings that begin
-with "What", "Of" or "Whether", and words that have a plainer one. `--counts` prints the words of every page, with and
-without code; marks of tables are no words. `--check` exits with 1 if anything is found.
+Reads pages, templates, docstrings, messages, help and other strings of several words. Prints `file:line` for sentences
+over 35 words, docstrings that begin with "What", "Of" or "Whether", and words that have a plainer one. `--counts`
+prints the words of every page, with and without code; marks of tables are no words. `--check` exits with 1 if anything
+is found.
 """
 
 import argparse
@@ -41,6 +42,11 @@ _NEW_BLOCK = re.compile(r"\s*(?:[-*+] |\d+\. |#|>|\||[├└│]|$)|\s*(?:\w+ )?
 """An item, a heading, a quotation, a row, a branch of a tree; the name of a docstring's section, of an argument or of
 a value; a command."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
+_TAG = re.compile(r"<style.*?</style>|<script.*?</script>|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+"""Tags and expressions of a template."""
+_FEWEST = 5
+_ENDS = (".", "!", "?", ":", ",", ";")
+"""Strings of fewer words, and those that end otherwise (lists of words, patterns, drafts), are no sentences."""
 
 
 def blocks(text: str) -> Iterator[tuple[int, str]]:
@@ -75,41 +81,55 @@ def found_in(text: str) -> Iterator[tuple[int, str]]:
                 yield first + plain[: match.start()].count("\n"), f"{match[0]!r}: {better}"
 
 
-def messages(raised: ast.expr | None) -> Iterator[str]:
-    """Yield the strings of an expression; values in them count as one word."""
-    if isinstance(raised, ast.JoinedStr):
-        yield "".join(str(part.value) if isinstance(part, ast.Constant) else "Value" for part in raised.values)
-    elif isinstance(raised, ast.Constant) and isinstance(raised.value, str):
-        yield raised.value
-    elif raised is not None:
-        yield from (
-            found for part in ast.iter_child_nodes(raised) if isinstance(part, ast.expr) for found in messages(part)
-        )
+def sentences(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield the lines and texts of all strings of several words, messages and help among them; values are one word."""
+    nodes = list(ast.walk(tree))
+    raised = {id(part) for node in nodes if isinstance(node, ast.Raise) for part in ast.walk(node)}
+    parts = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)} - {
+        id(node) for node in nodes if isinstance(node, ast.JoinedStr)
+    }
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "Value" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            text = node.value
+        else:
+            continue
+        if len(text.split()) >= _FEWEST and (id(node) in raised or text.rstrip(" ").endswith(_ENDS)):
+            yield node.lineno, text
+
+
+def _without_tag(tag: re.Match[str]) -> str:
+    """Return the line breaks of a tag; a closing one ends a sentence."""
+    return (". A" if tag[0].startswith("</d") else "") + "\n" * tag[0].count("\n")
 
 
 def problems(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield what is hard to read in a page, or in a module: docstrings, also of fields, and messages of errors."""
+    """Yield what is hard to read in a page, a template or a module: docstrings, messages, help and other strings."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
-        yield from found_in(text)
+        yield from found_in(_TAG.sub(_without_tag, text) if path.suffix == ".html" else text)
         return
     tree = ast.parse(text)
-    for raised in (node for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc):
-        yield from ((raised.lineno, problem) for message in messages(raised.exc) for _, problem in found_in(message))
     bodies = (body for node in ast.walk(tree) if isinstance(body := getattr(node, "body", None), list))
-    for expression in (statement for body in bodies for statement in body if isinstance(statement, ast.Expr)):
-        if isinstance(expression.value, ast.Constant) and isinstance(docstring := expression.value.value, str):
-            if poor := _POOR_OPENING.match(docstring):
-                yield expression.lineno, f"a docstring begins with {poor[0]!r}"
-            yield from ((expression.lineno + place - 1, problem) for place, problem in found_in(docstring))
+    alone = {id(statement.value) for body in bodies for statement in body if isinstance(statement, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in alone and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            if poor := _POOR_OPENING.match(node.value):
+                yield node.lineno, f"a docstring begins with {poor[0]!r}"
+            yield from ((node.lineno + place - 1, problem) for place, problem in found_in(node.value))
+            node.value = ""
+    for line, message in sentences(tree):
+        yield from ((line, problem) for _, problem in found_in(message))
 
 
 def everything() -> list[Path]:
-    """Return all pages, and all modules but those of the tests."""
+    """Return all pages and templates, and all modules but those of the tests."""
     pages = [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *ROOT.glob("docs/**/*.md")]
     folders = ("benchmarks", "examples", "src", "tools")
     modules = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    return [*sorted(pages), *sorted(ROOT.glob("examples/**/*.md")), *sorted(modules)]
+    templates = (ROOT / "src").rglob("*.html")
+    return [*sorted(pages), *sorted(ROOT.glob("examples/**/*.md")), *sorted(modules), *sorted(templates)]
 
 
 def words(text: str, *, code: bool) -> int:

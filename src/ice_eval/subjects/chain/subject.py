@@ -80,7 +80,7 @@ from ice_eval.tasks import AnyTask
 LimitName = Literal["max_tokens", "answer_tokens"]
 _FEW_CUT = 0.05
 """Share of replies that may be cut off without a message."""
-_USUAL_STEPS, _USUAL_STEP = 6, "So many words stand in one usual step, with 3 + 4 = 7 and what follows from it."
+_USUAL_STEPS, _USUAL_STEP = 6, "So many words fit into one usual step, with 3 + 4 = 7 and what follows from it."
 """A chain before any is known: for plans."""
 _FIRST_REPLIES = 10
 """Replies about steps that are looked at before the others are asked."""
