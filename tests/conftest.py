@@ -30,6 +30,22 @@ def toy():
     return Toy()
 
 
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory):
+    """Family -> a folder with a tiny model of it."""
+    from tests.helpers import save_tiny  # imports torch
+
+    made = {}
+
+    def folder(family):
+        if family not in made:
+            made[family] = tmp_path_factory.mktemp(family)
+            save_tiny(made[family], family)
+        return made[family]
+
+    return folder
+
+
 @pytest.fixture
 def sentiment_task():
     """Texts, and labels where there are some -> a sentiment task over them."""

@@ -1,5 +1,4 @@
 import pytest
-from tests.helpers import save_tiny
 
 from ice_eval.attributions import Lens, Observer, method_of
 from ice_eval.encoding import encode
@@ -10,20 +9,6 @@ TEMPLATE = (
     "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}<end>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>{% endif %}"
 )
-
-
-@pytest.fixture(scope="session")
-def tiny_folder(tmp_path_factory):
-    """Family -> a folder with a tiny model of it."""
-    made = {}
-
-    def folder(family):
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(family)
-            save_tiny(made[family], family)
-        return made[family]
-
-    return folder
 
 
 @pytest.fixture

@@ -2,24 +2,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.helpers import save_tiny
 
 from ice_eval.models import Model, load_model
 from ice_eval.tasks import Records, Task, load_task
-
-
-@pytest.fixture(scope="session")
-def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Family -> a folder with a tiny model of it."""
-    made: dict[str, Path] = {}
-
-    def folder(family: str) -> Path:
-        if family not in made:
-            made[family] = tmp_path_factory.mktemp(family)
-            save_tiny(made[family], family)
-        return made[family]
-
-    return folder
 
 
 @pytest.fixture
