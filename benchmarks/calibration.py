@@ -598,18 +598,19 @@ python benchmarks/calibration.py --write docs/calibration.md
 This command writes the page and [every rate](calibration.csv) again, in about eight minutes on one core. Numbers are
 the same every time. The exit code is 1 if an error rate is too high.
 
-Win rates are drawn from known distributions; the simulations cover no others. They begin at win rates: `ice selftest`
-tests the whole pipeline on models whose truth is known. Formulas are in [statistics.md](statistics.md).
+The simulations draw win rates from known distributions. `ice selftest` tests the whole pipeline, on models whose
+correct explanations are known. Formulas are in [statistics.md](statistics.md).
 
 ## Error rates
 
-The worst rate over all cases and sizes. *After* are the methods of ice-eval, *before* those of its first version; an
-arrow leads from one to the other. An s.e. is a Monte Carlo standard error.
+Each rate is the worst over all cases and sizes. *After* is version 0.1.0, *before* an unreleased prototype; an arrow
+leads from one to the other. An s.e. is a Monte Carlo standard error.
 """
 HOLDS = """\
-Yes, with one exception. No measured error rate is worse than its nominal value by more than three Monte Carlo standard
-errors. But intervals of 50 or more examples may be [too short](#where-intervals-are-too-short) if nearly all win rates
-are equal."""
+Yes, with one exception. No error rate in this table is worse than its nominal value by more than three Monte Carlo
+standard errors. But intervals of 50 or more examples may be [too short](#where-intervals-are-too-short) if nearly all
+win rates are equal. [Pooled intervals](statistics.md#assumptions-and-error-rates), which this page does not cover, may
+be too short for two models that differ strongly."""
 FAILS = "No: rates marked below are worse than their nominal value by more than three standard errors."
 
 

@@ -100,9 +100,10 @@ def test_functions_modules_and_files_on_a_page_exist(page):
         assert any((folder / path).is_file() for folder in folders), f"{page}: no {path}"
 
 
-def test_every_estimator_of_the_page_of_statistics_names_its_function():
+def test_every_estimator_of_the_pages_of_statistics_names_its_function():
+    pages = [(ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("statistics", "shorter-runs")]
     found = []
-    for table in re.findall(r"(?:^\|.*\n)+", (ROOT / "docs/statistics.md").read_text(encoding="utf-8"), re.MULTILINE):
+    for table in re.findall(r"(?:^\|.*\n)+", "\n".join(pages), re.MULTILINE):
         head, _, *rows = [[cell.strip() for cell in line.split("|")] for line in table.splitlines()]
         if "function" in head:
             found += [name for row in rows for name in re.findall("`([^`]+)`", row[head.index("function")])]

@@ -22,7 +22,7 @@ GUIDES = {
     "bench.md": lambda names: len(names["folder"].records()) == 2,
     "compare.md": lambda names: "m" in str(names["frame"].attrs["settings"]) and len(names["frame"]) > 0,
     "measures.md": lambda names: names["found"].parts[0].lines,
-    "python.md": lambda names: len(names["run"].summary()) == 6,
+
     "reproduce.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
     "report.md": lambda names: list(Path("paper/figures").glob("*.svg")) and names["drawn"],
     "results-format.md": lambda names: (

@@ -99,9 +99,15 @@ def test_the_file_of_a_page_is_the_one_in_examples(page, file):
     assert shown == (ROOT / "examples" / file).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", ["audit-a-classifier", "compare-attributions", "grid-on-a-cluster"])
+@pytest.mark.parametrize("page", ["audit-a-classifier", "grid-on-a-cluster"])
 def test_a_tutorial_on_small_models(page):
     play(f"tutorials/{page}.md", missing={"ray"})
+
+
+def test_the_tutorial_on_methods_takes_the_texts_of_another():
+    [reviews] = [block for block in blocks_of("tutorials/audit-a-classifier.md") if block.title == "reviews.csv"]
+    Path(reviews.title).write_text(reviews.text, encoding="utf-8")
+    play("tutorials/compare-attributions.md")
 
 
 @pytest.mark.slow

@@ -20,13 +20,14 @@ _HEAD = """\
 # Command line
 
 `ice COMMAND --help` prints the same. For `ice run`, `ice plan` and `ice validate` it prints the everyday options, and
-`--help-all` prints all. Exit codes: 0 done, 1 the run failed, 2 bad input. The program writes this page (`make docs`).
+`--help-all` prints all. Exit codes: 0 done; 1 the run failed, a gate failed or too many examples failed; 2 bad input;
+130 interrupted. This page is generated from the program (`make docs`).
 """
 _SETTINGS = """\
 ## Settings of a run
 
-Each is an option, a key of a `--config` file (YAML, without the dashes), and a NAME of `--set NAME=VALUE`. The command
-line precedes `--set`, and `--set` precedes the file.
+Each is an option, a key of a `--config` file (YAML, without the dashes), and a NAME of `--set NAME=VALUE`. Options on
+the command line override `--set`, and `--set` overrides the file.
 """
 _SHARED = """\
 ## Options of several commands

@@ -53,8 +53,8 @@ def _schema(name: str) -> dict[str, Any]:
 PAGE_TEXT = """\
 # What is in a run folder?
 
-JSON and parquet files; pandas is enough to read them. Their format is version {version}. Folders of other versions
-are refused: run the evaluation again. The code writes this page (`make docs`).
+A run folder has JSON and parquet files, which pandas can read. Their format is version {version}. Folders of other
+versions are refused: run the evaluation again. This page is generated from the code (`make docs`).
 
 | file | holds |
 |---|---|
@@ -84,17 +84,18 @@ A part is 16 consecutive examples, or 128 for a small classifier on a GPU. A lat
 Model, weights, dtype, quantisation, task, data, prompt and all settings that define rows must be the same.
 Attributions, operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
 
-- Kills, resumes and [other executors](tutorials/grid-on-a-cluster.md#on-a-ray-cluster) change no bit on the same
-  hardware. A kill loses at most the part in flight, on a GPU two. Files are renamed into place, so each is whole or
-  absent.
+- Kills, resumes and [other executors](tutorials/grid-on-a-cluster.md#on-a-ray-cluster) do not change results on the
+  same hardware. A kill loses at most the part in flight, on a GPU two. Files are renamed into place, so each is
+  complete or absent.
 - The first Ctrl-C writes what has begun and exits with 130; the second stops at once. A full disk ends a run with
-  exit 1; the same command continues.
-- With `--adaptive examples` m is the most sets of an example; with `dataset` the pilot's m is `planned`, and stays.
+  exit code 1; run the same command to continue.
+- With `--adaptive examples` m is the maximum number of sets of an example; with `dataset` the pilot's m is `planned`,
+  and stays.
 - A second process on the same folder is refused.
 
-**Damage.** Files of parts are checked against `parts.sha256` on reading; a lost or changed one is named. Until it is
-repaired, only the tables of `ice report` work. The same `ice run` scores that part again, alone. `ice rescore` writes
-`examples.parquet` and `summary.json` again.
+**Damage.** Files of parts are checked against `parts.sha256` on reading; the message names a lost or changed one. Until
+it is repaired, only the tables of `ice report` work. Repeat the same `ice run` to score only that part again.
+`ice rescore` writes `examples.parquet` and `summary.json` again.
 
 ## Columns of `ledger/*.parquet`
 
