@@ -33,14 +33,15 @@ def blocks_of(page):
     return [Block(*found) for found in _BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))]
 
 
-def play(page, *, changes=(), missing=()):
+def play(page, *, names=None, changes=(), missing=(), fails=()):
     """Do what a page says in the present folder, and hold what is printed against what the page shows.
 
     `console` and `bash` blocks are not run. Lines of a `text` block that follows a run must be among what the run
-    printed, dots stand for anything, and spaces do not count. `changes` are replacements in what is run, such as a
-    server's address; blocks that need a library in `missing` are left out.
+    printed, dots stand for anything, and spaces do not count. `names` are known to its Python. `changes` are
+    replacements in what is run, such as a server's address; blocks that need a library in `missing` are left out.
+    Commands with a word of `fails` must exit with 1, and all others with 0.
     """
-    names, printed = {"__name__": "__main__"}, ""
+    names, printed = {"__name__": "__main__"} | (names or {}), ""
     for block in blocks_of(page):
         text = block.text
         for old, new in changes:
@@ -50,7 +51,7 @@ def play(page, *, changes=(), missing=()):
         elif block.title:
             Path(block.title).write_text(text, encoding="utf-8")
         elif block.language in RUN:
-            printed = _run(block.language, text, names)
+            printed = _run(block.language, text, names, fails)
         elif block.language == "text" and printed:
             _assert_printed(text, printed, page)
             printed = ""
@@ -63,28 +64,35 @@ def commands_of(text):
     return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
 
 
-def _run(language, text, names):
-    out = io.StringIO()
+class _Printed(io.StringIO):
+    """What a terminal would show."""
+
+    encoding = "utf-8"
+
+
+def _run(language, text, names, fails):
+    out = _Printed()
     with redirect_stdout(out), redirect_stderr(out):
         if language == "python":
             exec(compile(text, "<page>", "exec"), names)
         else:
             for words in commands_of(text):
-                _ice(words, out)
+                _ice(words, out, expected=int(not set(fails).isdisjoint(words)))
     return out.getvalue()
 
 
-def _ice(words, out):
+def _ice(words, out, *, expected):
     assert words[0] == "ice", f"only `ice` is run: {words}"
     argv, handler = sys.argv, signal.getsignal(signal.SIGINT)
-    sys.argv = words
+    sys.argv, code = words, 0
     try:
         main()
     except SystemExit as exc:
-        assert not exc.code, f"{shlex.join(words)}: exit {exc.code}\n{out.getvalue()}"
+        code = exc.code or 0
     finally:
         sys.argv = argv
         signal.signal(signal.SIGINT, handler)
+    assert code == expected, f"{shlex.join(words)}: exit {code}\n{out.getvalue()}"
 
 
 def _assert_printed(shown, printed, page):

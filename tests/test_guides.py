@@ -1,10 +1,11 @@
-"""Python that the guides show runs as it stands, on a small run."""
+"""Python and commands that the guides show run as they stand, on small runs."""
 
+import importlib.util
 import json
 from pathlib import Path
 
 import pytest
-from tests.documents import DOCS, blocks_of
+from tests.documents import DOCS, blocks_of, play
 from tests.small_grids import content, write_reviews
 
 import ice_eval as ice
@@ -20,16 +21,43 @@ ELSEWHERE = {
 """Pages whose Python needs more than this package, and where the same calls are run."""
 GUIDES = {
     "bench.md": lambda names: len(names["folder"].records()) == 2,
-    "compare.md": lambda names: "m" in str(names["frame"].attrs["settings"]) and len(names["frame"]) > 0,
+    "compare.md": lambda names: (
+        "m" in str(names["frame"].attrs["settings"])
+        and len(names["frame"]) > 0
+        and Path("C.html").exists()
+        and list(Path("data").glob("*.csv"))
+    ),
     "measures.md": lambda names: names["found"].parts[0].lines,
-
-    "reproduce.md": lambda names: names["cell"].win_rate > 0 and names["cells"],
-    "report.md": lambda names: list(Path("paper/figures").glob("*.svg")) and names["drawn"],
+    "reproduce.md": lambda names: (
+        names["cell"].win_rate > 0
+        and names["cells"]
+        and Path("ice-reproduce/tables/tab-ksweep.tex").exists()
+        and list(Path("DIR").glob("*.svg"))
+    ),
+    "report.md": lambda names: (
+        list(Path("paper/figures").glob("*.svg"))
+        and names["drawn"]
+        and Path("report.html").exists()
+        and list(Path("data").glob("*.csv"))
+    ),
     "results-format.md": lambda names: (
         set(names["ledger"].query("kind == 'rationale'").attribution) == {"attention", "random"}
     ),
 }
 """Pages whose Python is run, and what it comes to."""
+ON_TOYS = "--models toy --n 2 --m 5 --data-dir DATA"
+COMMANDS = {
+    "compare.md": [("RUN RUN", "before after"), ("RUN", "before"), ("vendor", "attention")],
+    "report.md": [("RUN RUN2", "before after"), ("RUN", "before")],
+    "reproduce.md": [
+        ("reproduce all --dry-run", f"reproduce k-sweep {ON_TOYS} --dry-run"),
+        ("reproduce tab:ksweep", f"reproduce tab:ksweep {ON_TOYS}"),
+        ("reproduce all --models smollm2 --n 40 --data-dir DATA", f"reproduce k-sweep {ON_TOYS}"),
+    ],
+}
+"""Pages whose commands are run too, and what replaces their names of folders, models and attributions."""
+CLOSED = {"not distinguishable from random"}
+"""Words of `--fail-if` that the verdict on twelve texts has."""
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +72,21 @@ def finished(tmp_path_factory):
 
 
 @pytest.mark.parametrize("page", GUIDES)
-def test_the_python_of_a_guide_runs(page, finished, tmp_path, monkeypatch):
+def test_what_a_guide_shows_runs(page, finished, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "grid.yaml").write_text(json.dumps(content(write_reviews(tmp_path / "reviews.jsonl"))))
     for name, run in finished.items():
         (tmp_path / name).symlink_to(run.folder.path)
     run = finished["before"]
-    names = _run_python(page, {"ice": ice, "run": run, "runs": [run], "folder": run.folder.path})
+    known = {"ice": ice, "run": run, "runs": [run], "folder": run.folder.path}
+    if page in COMMANDS:
+        Path("DATA").mkdir()
+        for language in ("french", "german"):
+            write_reviews(Path("DATA") / f"{language}.jsonl")
+        missing = {name for name in ("typst",) if importlib.util.find_spec(name) is None}
+        names = play(page, names=known, changes=COMMANDS[page], missing=missing, fails=CLOSED)
+    else:
+        names = _run_python(page, known)
     assert GUIDES[page](names)
 
 
