@@ -78,16 +78,13 @@ def _effective_sets(m: NDArray[Any], exact: NDArray[np.bool_], effective: NDArra
 def robustness(grouped: Grouped, config: RunSettings) -> Iterator[records.RobustnessLine]:
     """Yield one line per attribution, with one word over all its operators."""
     for head, by_operator in _by_operator(grouped).items():
-        shared = _shared(list(by_operator.values()))
-        if len(by_operator) < 2:
-            continue
-        line = records.RobustnessLine(**_named(head, config), operators=tuple(by_operator), n=len(shared[0]))
-        if not len(shared[0]):
-            yield line
-            continue
-        rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
-        found = stats.robustness(rates, groups=groups_of(shared[0]), anytime=config.until is not None)
-        yield replace(line, **vars(found))
+        if len(by_operator) > 1:
+            first, *_ = shared = _shared(list(by_operator.values()))
+            found: dict[str, Any] = {}
+            if len(first):
+                rates = np.stack([outcomes.column("win_rate") for outcomes in shared], axis=1)
+                found = vars(stats.robustness(rates, groups=groups_of(first), anytime=config.until is not None))
+            yield records.RobustnessLine(**_named(head, config), operators=tuple(by_operator), n=len(first), **found)
 
 
 def rankings(grouped: Grouped, config: RunSettings) -> Iterator[records.RankingLine]:
@@ -102,9 +99,7 @@ def rankings(grouped: Grouped, config: RunSettings) -> Iterator[records.RankingL
         rates = {name: float(each.column("win_rate")[each.sound].mean()) for name, each in by_name.items()}
         names = sorted(rates, key=lambda name: -rates[name])
         pairs = _pairs([(pair, [by_name[name] for name in pair]) for pair in itertools.combinations(names, 2)], config)
-        named = {"model": config.model, "task": config.task, **head._asdict()}
-        del named["attribution"]
-        yield records.RankingLine(**named, ranking=_groups(names, pairs), pairs=pairs)
+        yield records.RankingLine(**_named(head, config, "attribution"), ranking=_groups(names, pairs), pairs=pairs)
 
 
 def _pairs(
@@ -168,8 +163,8 @@ def _shared(several: Sequence[Outcomes]) -> list[Outcomes]:
     return [outcomes.select(sound) for outcomes in several]
 
 
-def _named(head: Configuration, config: RunSettings) -> dict[str, Any]:
+def _named(head: Configuration, config: RunSettings, without: str = "operator") -> dict[str, Any]:
     """Return the identifying fields of a line."""
     named = {"model": config.model, "task": config.task, **head._asdict()}
-    del named["operator"]
+    del named[without]
     return named

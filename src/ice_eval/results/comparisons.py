@@ -319,11 +319,8 @@ class ScoredExamples:
     def decided(self, cell: Configuration, operators: Sequence[str]) -> NDArray[np.bool_]:
         """Return a mask of examples whose sequential test has stopped or can see no further set, (examples,)."""
         found = self.compared(cell, operators)
-        decided: NDArray[np.bool_] = np.equal(found.n, 0)
-        some = ~decided
-        if some.any():
-            tests = stats.compare_all_sequentially(found.own_order[some], found.order[some], found.n[some])
-            decided[some] = tests.stopped
+        tests = stats.compare_all_sequentially(found.own_order, found.order, found.n)
+        decided: NDArray[np.bool_] = np.logical_or(tests.stopped, found.n == 0)
         return decided
 
     def outcomes(self, cell: Configuration, operators: Sequence[str]) -> Outcomes:
@@ -349,17 +346,8 @@ class ScoredExamples:
             "score": used.probability,
             **self._beside_rates(used, n_rated, rates, exact, operators),
         }
-        families, members = self._families(used)
-        return Outcomes.of(
-            self.examples,
-            sound,
-            numbers,
-            families,
-            members,
-            found.errors,
-            self._rationales(cell, used.rationale),
-            self._shared,
-        )
+        rationales, (families, members) = self._rationales(cell, used.rationale), self._families(used)
+        return Outcomes.of(self.examples, sound, numbers, families, members, found.errors, rationales, self._shared)
 
     def _beside_rates(
         self, used: ScoreMatrices, n: Ids, rates: stats.Comparisons, exact: NDArray[np.bool_], operators: Sequence[str]
@@ -367,28 +355,27 @@ class ScoredExamples:
         """Return effects and what is known about the noise of win rates, from the first `n` sets."""
         rated = np.arange(used.order.shape[1]) < n[:, None]
         order, measure, own = (np.where(rated, each, np.nan) for each in (used.order, used.measure, used.own_measure))
-        effect = stats.null_means(own, n) - stats.null_means(measure, n)
+        own_means, of_random, several = stats.null_means(own, n), np.full(len(n), np.nan), n > 2
+        if several.any():  # the first random set of each example against the others
+            of_random[several] = stats.effect_sizes(measure[several, 0], measure[several, 1:], n[several] - 1)
         halves = (np.full(len(n), np.nan),) * 2  # one fill says nothing about the others
         noise = dict.fromkeys(("n_fills", "fill_variance", "set_variance", "m_effective"), halves[0])
         if not any(map(draws_fills, operators)):
             halves = _halves(used.own_order, order, rates, exact, np.arange(order.shape[1]) % 2)
         else:
             found = stats.fill_noise(used.own_order, order, used.fills, n)
-            noise = dict(
-                zip(
-                    noise, (found.n_fills.astype(np.float64), found.error, found.within, found.n_effective), strict=True
-                )
-            )
+            values = found.n_fills.astype(np.float64), found.error, found.within, found.n_effective
+            noise = dict(zip(noise, values, strict=True))
             if used.fills.any():
                 halves = _halves(used.own_order, order, rates, np.zeros_like(exact), used.fills % 2)
         if used.fills.any():
             effect_size = stats.effect_sizes_by_fill(own, measure, used.fills, n)
         else:
-            effect_size = stats.effect_sizes(stats.null_means(own, n), measure, n)
+            effect_size = stats.effect_sizes(own_means, measure, n)
         return {
-            "effect": effect,
+            "effect": own_means - stats.null_means(measure, n),
             "effect_size": effect_size,
-            "effect_size_random": _of_a_random_set(measure, n),
+            "effect_size_random": of_random,
             "first_half": halves[0],
             "second_half": halves[1],
             **noise,
@@ -428,14 +415,6 @@ class ScoredExamples:
                 kept = np.setdiff1d(np.arange(self.examples.n_units[example[row]]), kept)
             found.append(tuple(kept.tolist()))
         return found
-
-
-def _of_a_random_set(measure: Matrix, n: Ids) -> Values:
-    """Return the effect size of the first random set of each example against the others; NaN without two others."""
-    found, several = np.full(len(n), np.nan), n > 2
-    if several.any():
-        found[several] = stats.effect_sizes(measure[several, 0], measure[several, 1:], n[several] - 1)
-    return found
 
 
 def _halves(

@@ -54,7 +54,6 @@ class Checksums:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         self._path = folder / CHECKSUMS
         self._known: dict[str, str] | None = None
 
@@ -79,7 +78,12 @@ class Checksums:
         """Append checksums: path -> checksum."""
         if not found:
             return
-        append(self._path, (b"\n" if self._is_torn() else b"") + _checksum_lines(found))
+        torn = b""  # a kill may have left the last line incomplete
+        if self._path.exists() and self._path.stat().st_size:
+            with self._path.open("rb") as stream:
+                stream.seek(-1, os.SEEK_END)
+                torn = b"" if stream.read() == b"\n" else b"\n"
+        append(self._path, torn + _checksum_lines(found))
         self.known.update(found)
 
     def drop(self, names: Collection[str]) -> None:
@@ -88,14 +92,6 @@ class Checksums:
         with write_atomically(self._path) as stream:
             stream.write(_checksum_lines(kept))
         self._known = kept
-
-    def _is_torn(self) -> bool:
-        """Return True if a kill left the last line incomplete."""
-        if not self._path.exists() or not self._path.stat().st_size:
-            return False
-        with self._path.open("rb") as stream:
-            stream.seek(-1, os.SEEK_END)
-            return stream.read() != b"\n"
 
 
 def _checksum_lines(found: Mapping[str, str]) -> bytes:

@@ -277,14 +277,13 @@ def _changed_settings(first: Manifest, second: Manifest) -> Iterator[SettingDiff
     for name in dict.fromkeys([*left, *right]):
         values = left.get(name), right.get(name)
         # Several names or shares are the same in any order.
-        compared = [sorted(map(str, value)) if isinstance(value, list) else value for value in values]
-        if compared[0] != compared[1]:
+        own, other = (sorted(map(str, value)) if isinstance(value, list) else value for value in values)
+        if own != other:
             yield SettingDifference(name, *values)
     for name in (name for name in first.attributions if name in second.attributions):
-        own, other = first.attributions[name], second.attributions[name]
-        for field in own:
-            if field in other and own[field] != other[field]:
-                yield SettingDifference(f"{field} of {name}", own[field], other[field])
+        own_fields, fields = first.attributions[name], second.attributions[name]
+        for field in (field for field in own_fields if field in fields and own_fields[field] != fields[field]):
+            yield SettingDifference(f"{field} of {name}", own_fields[field], fields[field])
 
 
 def _all_settings(manifest: Manifest) -> dict[str, object]:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -92,8 +91,6 @@ class Outcomes:
 
     def column(self, name: str) -> Column:
         """Return one number of every outcome; NaN where it is missing."""
-        if name == "win_rate":
-            return self._win_rates
         if name == "signal":
             return self.column("score_full") - self.column("score_empty")
         if name == "nsr":
@@ -102,10 +99,6 @@ class Outcomes:
                 ratio = (self.column("score") - self.column("score_empty")) / signal
             return np.where(np.abs(signal) < WEAK_SIGNAL, np.nan, ratio)
         return _plain(self._numbers[name])
-
-    @cached_property
-    def _win_rates(self) -> Column:
-        return _plain(self._numbers["win_rate"])
 
     def known(self, name: str) -> Column:
         """Return the numbers of a column that are not NaN."""

@@ -15,6 +15,7 @@ from ice_eval.rationales import Share
 from ice_eval.records import NOT_SET, Ids, Kind
 from ice_eval.results.examples import Examples
 from ice_eval.results.folder import RunFolder
+from ice_eval.results.ledger import Values
 from ice_eval.results.outcomes import ALL, groups_of
 from ice_eval.results.records import Configuration, RunSettings
 from ice_eval.results.summary import ALPHA, configurations, names_of, outcomes_by_configuration
@@ -287,9 +288,8 @@ def _with_pilot(choice: Choice, cost: Cost) -> Choice:
     """Add the cost of the extra sets that the run's own pilot scores."""
     rows = min(choice.n, PILOT_EXAMPLES) * (cost.sets(max(PILOT_SETS, choice.m)) - cost.sets(choice.m)) * cost.rows_set
     share = 1 + rows / max(choice.rows, 1)
-    rows, tokens = round(choice.rows * share), round(choice.tokens * share)
-    minutes, disk_mb = round(choice.minutes * share, 2), round(choice.disk_mb * share, 1)
-    return replace(choice, rows=rows, tokens=tokens, minutes=minutes, disk_mb=disk_mb)
+    digits = {"rows": None, "tokens": None, "minutes": 2, "disk_mb": 1}
+    return replace(choice, **{name: round(getattr(choice, name) * share, after) for name, after in digits.items()})
 
 
 def _warnings(
@@ -314,18 +314,15 @@ def _sequential_sets(folder: RunFolder, config: RunSettings, *, m: int) -> int:
     A tail that random sets reach with probability q stops after h/q of them on average. Both tails of every
     attribution must stop.
     """
-    needed: dict[tuple[Configuration, str], float] = {}
+    needed: dict[Configuration, Values] = {}
     for cell, outcomes in outcomes_by_configuration(folder, config).items():
-        if cell.operator == ALL:
-            continue
-        used = outcomes.select(outcomes.sound)
-        n_sets = used.column("m")
-        rates = (used.column("win_rate") * n_sets + 0.5) / (n_sets + 1)
-        draws = np.where(used.flag("exact"), n_sets, stats.STOP_AFTER / np.minimum(rates, 1 - rates))
-        for name, count in zip(used.ids, np.minimum(draws, m), strict=True):
-            place = cell._replace(attribution=""), name
-            needed[place] = max(needed.get(place, 0.0), float(count))
-    return math.ceil(np.mean(list(needed.values())))
+        if cell.operator != ALL:
+            n_sets = outcomes.column("m")
+            rates = (outcomes.column("win_rate") * n_sets + 0.5) / (n_sets + 1)
+            draws = np.where(outcomes.flag("exact"), n_sets, stats.STOP_AFTER / np.minimum(rates, 1 - rates))
+            place = cell._replace(attribution="")
+            needed[place] = np.fmax(needed.get(place, np.nan), np.minimum(draws, m))
+    return math.ceil(float(np.nanmean(np.concatenate(list(needed.values())))))
 
 
 def spreads_of(folder: RunFolder, config: RunSettings) -> dict[Configuration, stats.Spread]:

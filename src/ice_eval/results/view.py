@@ -110,15 +110,15 @@ def view_example(
     scored = ScoredExamples(Examples.of([example]), ledger, config)
     operators, compared = dict(configurations(config)), []
     for line in folder.examples():
-        cell = line.configuration
-        if line.example_id == example_id and cell in cells:
-            scores = None
-            if line.error is None:
-                found = scored.compared(cell, operators[cell])
-                n, values = min(line.m, int(found.n[0])), found.log_odds[0]  # a test may stop before the last set
-                sets = tuple(found.sets[0, :n].tolist())
-                scores = Scores(float(values[0]), values[1 : 1 + n], sets, is_open(manifest.labels))
-            compared.append(ComparedOutcome(line, scores))
+        cell, scores = line.configuration, None
+        if line.example_id != example_id or cell not in cells:
+            continue
+        if line.error is None:
+            found = scored.compared(cell, operators[cell])
+            n, values = min(line.m, int(found.n[0])), found.log_odds[0]  # a test may stop before the last set
+            sets = tuple(found.sets[0, :n].tolist())
+            scores = Scores(float(values[0]), values[1 : 1 + n], sets, is_open(manifest.labels))
+        compared.append(ComparedOutcome(line, scores))
     rows = [row._replace(text=shown_text(example, row)) for row in ledger.records()]
     content = folder.summary().citations if config.subject == "context" else None
     claims = (line for line in content.claims if line.example_id == example_id) if content is not None else iter(())
