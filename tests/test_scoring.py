@@ -67,7 +67,7 @@ def test_equal_rows_get_one_forward():
 def test_rows_whose_scores_are_known_get_no_forward_and_count_as_progress():
     model, seen = Recorder(), []
     scorer, rows = Scorer(model, LABELS, budget=2), join([row(1, 2), row(3), row(4), row(3), row(1, 2)])
-    known = {row(3).keys()[0]: np.array([0.5, np.nan]), row(9).keys()[0]: np.zeros(2)}
+    known = {row(3).keys[0]: np.array([0.5, np.nan]), row(9).keys[0]: np.zeros(2)}
     submitted = scorer.submit(rows, known=known, progress=seen.append)
     for _ in range(2):  # what has been collected stays
         scores = submitted.collect()

@@ -159,12 +159,9 @@ class Inputs:
         ids[inside], segments[inside] = self.ids, self.segments
         return ids, inside.astype(np.int64), segments
 
-    def keys(self) -> list[bytes]:
-        """Return a key per row: rows with equal keys get one forward pass."""
-        return self._keys
-
     @cached_property
-    def _keys(self) -> list[bytes]:
+    def keys(self) -> list[bytes]:
+        """A key per row: rows with equal keys get one forward pass."""
         ends = (self.offsets * self.ids.itemsize).tolist()
         ids = self.ids.tobytes()
         found = [ids[start:end] for start, end in pairwise(ends)]
@@ -269,7 +266,8 @@ class Rows:
     def join(cls, parts: "Sequence[Rows]") -> "Rows":
         starts = itertools.accumulate((len(part) for part in parts), initial=0)
         return cls(
-            join_heads([part.head for part in parts]),
+            # As bytes, since numpy compares the fields of every part before joining.
+            np.frombuffer(bytearray(b"".join([part.head.tobytes() for part in parts])), dtype=ROW),
             np.concatenate([NO_IDS, *(part.kept for part in parts)]),
             np.concatenate([NO_IDS, *(part.n_kept for part in parts)]),
             Inputs.join([part.inputs for part in parts]),
@@ -295,12 +293,6 @@ def heads(n_rows: int, **columns: ArrayLike) -> NDArray[Any]:
     for name, values in columns.items():
         head[name] = values
     return head
-
-
-def join_heads(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return concatenated heads; as bytes, since numpy compares the fields of every part before joining."""
-    joined = b"".join([part.tobytes() for part in parts])
-    return np.frombuffer(bytearray(joined), dtype=ROW)
 
 
 _BLANK = np.full(1, NOT_SET, dtype=ROW)

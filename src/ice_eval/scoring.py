@@ -100,7 +100,7 @@ class Scorer:
         `known` holds scores by the key of their row; these rows are not computed.
         """
         unique: dict[bytes, int] = {}
-        place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys()], dtype=np.int64)
+        place = np.array([unique.setdefault(key, len(unique)) for key in rows.keys], dtype=np.int64)
         share = np.bincount(place, minlength=len(unique))
         # A row is the first of its kind if its index is higher than those of all rows before it.
         first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))

@@ -114,7 +114,7 @@ class Rows:
         sizes = np.bincount(item.unit_of[item.unit_of != PROTECTED], minlength=item.n_units)
         inputs, starts = self.inputs(), np.cumsum(sizes) - sizes
         assert len(inputs) == len(self.keep)
-        assert [row.keys() for row in inputs] == [row.keys() for row in self.inputs()]
+        assert [row.keys for row in inputs] == [row.keys for row in self.inputs()]
         for row, keep in zip(inputs, self.keep, strict=True):
             kept = item.tokens_kept(keep)
             assert kept.sum() == len(item.ids) - sizes[~keep].sum()

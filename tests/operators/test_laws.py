@@ -129,14 +129,14 @@ def test_neither_the_example_nor_the_rows_nor_the_fills_are_changed(name, case):
 @every_operator
 @given(case=cases())
 def test_the_same_call_gives_the_same_inputs(name, case):
-    assert case.inputs(name).keys() == case.inputs(name).keys()
+    assert case.inputs(name).keys == case.inputs(name).keys
 
 
 @every_operator
 @given(case=cases())
 def test_a_row_does_not_depend_on_the_rows_beside_it(name, case):
-    alone = [key for row in case.keep for key in Case(case.item, row[None], case.fills).inputs(name).keys()]
-    assert case.inputs(name).keys() == alone
+    alone = [key for row in case.keep for key in Case(case.item, row[None], case.fills).inputs(name).keys]
+    assert case.inputs(name).keys == alone
 
 
 @every_operator
@@ -154,7 +154,7 @@ def test_rows_may_be_given_as_lists(name, encoded):
     fills = np.array([7, 7, 7]) if act.needs_fills else np.zeros(0, dtype=np.int64)
     from_lists = act.build(item, keep=rows, fills=fills)
     from_array = act.build(item, keep=np.array(rows), fills=fills)
-    assert from_lists.keys() == from_array.keys()
+    assert from_lists.keys == from_array.keys
 
 
 @every_operator

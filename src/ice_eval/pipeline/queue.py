@@ -53,7 +53,7 @@ class RowQueue:
         self._scorer, self._prefix, self._progress = scorer, prefix, progress
         self._places = {key: place for place, key in enumerate(_keys(known.head))}
         self._ends = np.cumsum(known.n_kept)
-        self._answers = dict(zip(known.inputs.keys(), known.scores, strict=True))
+        self._answers = dict(zip(known.inputs.keys, known.scores, strict=True))
         self._unread: AskedRows | None = None
 
     def ask(self, rows: Rows) -> AskedRows:
@@ -72,7 +72,7 @@ class RowQueue:
         self._read_answers()
         scores = [
             self.known.scores[self._places[key]] if key in self._places else self._answers[seen]
-            for key, seen in zip(_keys(rows.head), rows.inputs.keys(), strict=True)
+            for key, seen in zip(_keys(rows.head), rows.inputs.keys, strict=True)
         ]
         return np.array(scores).reshape(len(rows), len(self._scorer.labels.names))
 
@@ -80,7 +80,7 @@ class RowQueue:
         """Store the scores of the last submitted rows, for rows with the same inputs."""
         if self._unread is not None:
             rows, scores = self._unread.rows, self._unread.scores()
-            self._answers.update(zip(rows.inputs.keys(), scores, strict=True))
+            self._answers.update(zip(rows.inputs.keys, scores, strict=True))
             self._unread = None
 
     def _missing(self, rows: Rows) -> Ids:

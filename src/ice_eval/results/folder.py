@@ -23,7 +23,7 @@ from ice_eval.rationales import Share, Units
 from ice_eval.records import Kind
 from ice_eval.results.examples import INPUTS, Examples, InputRow, groups_among, input_rows, inputs_table
 from ice_eval.results.json_files import read_record, write_record
-from ice_eval.results.ledger import LEDGER, Ledger, Names, columns_to_read
+from ice_eval.results.ledger import LEDGER, Ledger, Names
 from ice_eval.results.outcomes import OUTCOMES, Outcomes, outcome_lines, outcome_table
 from ice_eval.results.records import Configuration, ExampleOutcome, Manifest, RunSettings, Summary
 from ice_eval.settings import check_stored
@@ -223,7 +223,8 @@ class RunFolder:
 
         `kept` reads the units that rows keep, `inputs` the inputs of the model.
         """
-        columns, found = columns_to_read(kept=kept or inputs, inputs=inputs), list[Ledger]()
+        left_out = {*(() if kept or inputs else ("kept", "text")), *(() if inputs else ("input_ids", "segment_ids"))}
+        columns, found = [name for name in LEDGER.names if name not in left_out], list[Ledger]()
         for path in self._files("ledger", index):
             with self._decoding("ledger", index):
                 ledger = Ledger.read(self._table(path, columns), names)

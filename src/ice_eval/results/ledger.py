@@ -231,12 +231,6 @@ class Ledger:
         )
 
 
-def columns_to_read(*, kept: bool, inputs: bool) -> list[str]:
-    """Return the columns of the ledger that a reader needs."""
-    left_out = {*(() if kept else ("kept", "text")), *(() if inputs else ("input_ids", "segment_ids"))}
-    return [name for name in LEDGER.names if name not in left_out]
-
-
 def _lists(values: NDArray[Any], offsets: NDArray[Any], kind: pa.DataType) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, kind))
 

@@ -402,7 +402,7 @@ def test_a_chain_that_comes_late_changes_no_fill_of_a_comparison(tmp_path):
     for part in quiet.parts():
         assert [row.fills for row in again.inputs(part)] == [row.fills for row in quiet.inputs(part)]
         ledgers = [folder.ledger(part, NO_NAMES, inputs=True) for folder in (again, quiet)]
-        assert len({str(sorted(ledger.inputs.keys())) for ledger in ledgers}) == 1
+        assert len({str(sorted(ledger.inputs.keys)) for ledger in ledgers}) == 1
 
 
 def test_a_plan_names_at_least_what_a_run_asks(tmp_path):
