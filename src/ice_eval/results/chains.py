@@ -72,9 +72,8 @@ def with_chains(
     assert config.chain is not None, "the run is about chains of thought"
     inputs, chains = _read(folder)
     arranged, raw = config.chain.arrangements, tuple(_raw(outcomes, summary))
-    about = folder.manifest().chains
-    n_thought, n_replies = (0, 0) if about is None else (about.replies_thought, sum(about.rows_read.values()))
-    anew = {pose for pose, rate in (about.thought_rates if about else {}).items() if rate > _FEW_THOUGHT}
+    about = folder.manifest().chains or records.ChainInfo()
+    anew = {pose for pose, rate in about.thought_rates.items() if rate > _FEW_THOUGHT}
     capacity = [_unless_anew(line, anew, config.chain.poses[0]) for line in _capacity_lines(chains, config)]
     shuffled = [_rate(changed(rows)) for chain in chains if (rows := chain.arranged("shuffle"))]
     content = records.ChainSummary(
@@ -90,9 +89,9 @@ def with_chains(
         hints=tuple(hint_lines(folder.path)) if config.chain.hints else None,
         raw=raw,
         raw_agreement=raw_agreement(raw),
-        replies_thought=n_thought,
-        n_replies=n_replies,
-        paraphrased={} if about is None else about.paraphrased,
+        replies_thought=about.replies_thought,
+        n_replies=sum(about.rows_read.values()),
+        paraphrased=about.paraphrased,
     )
     # The accuracy is that of the chains: rows have no right answer of their own.
     lines = tuple(replace(line, accuracy=content.problems.accuracy) for line in summary.configurations)

@@ -384,22 +384,18 @@ class Dropped(NamedTuple):
         return self.n / self.total if self.total else 0.0
 
 
-_NONE = Dropped(0, 0, {})
-
-
 def dropped(summary: Summary) -> Dropped:
     """Return the failed examples of the configuration that has most of them; texts of one unit did not fail."""
     lines = [line for line in summary.configurations if line.operator != ALL]
     counted = [((line.attribution, line.operator), line.skipped, line.n + line.n_skipped) for line in lines]
     if summary.chains is not None:
         counted.append((("", ""), summary.chains.problems.skipped, summary.chains.problems.n))
-    found = dict[tuple[str, str], Dropped]()
+    found, none = dict[tuple[str, str], Dropped](), Dropped(0, 0, {})
     for place, skipped, total in counted:
         failed = {why: n for why, n in skipped.items() if not _NOTHING_TO_TEST.match(why)}
-        found[place] = max(
-            found.get(place, _NONE), Dropped(sum(failed.values()), total, failed), key=attrgetter("share")
-        )
-    (attribution, operator), most = max(found.items(), key=lambda each: each[1].share, default=(("", ""), _NONE))
+        each = Dropped(sum(failed.values()), total, failed)
+        found[place] = max(found.get(place, none), each, key=attrgetter("share"))
+    (attribution, operator), most = max(found.items(), key=lambda each: each[1].share, default=(("", ""), none))
     same = [place for place, each in found.items() if each.n == most.n]
     if len(same) == len(found) or not operator:
         return most
@@ -409,13 +405,13 @@ def dropped(summary: Summary) -> Dropped:
 
 def simultaneous(summary: Summary) -> Summary:
     """Return the summary with the intervals and verdicts that hold for all configurations of the run at once."""
-    return replace(summary, configurations=tuple(map(_simultaneous_line, summary.configurations)))
-
-
-def _simultaneous_line(line: SummaryLine) -> SummaryLine:
-    interval = line.win_rate_ci_simultaneous
-    effect = line.rank_effect_ci if interval is None else _as_effects(interval)
-    return replace(line, win_rate_ci=interval, rank_effect_ci=effect, verdict=line.verdict_simultaneous)
+    lines = []
+    for line in summary.configurations:
+        interval = line.win_rate_ci_simultaneous
+        effect = line.rank_effect_ci if interval is None else _as_effects(interval)
+        line = replace(line, win_rate_ci=interval, rank_effect_ci=effect, verdict=line.verdict_simultaneous)
+        lines.append(line)
+    return replace(summary, configurations=tuple(lines))
 
 
 def _as_effects(interval: stats.Interval) -> stats.Interval:

@@ -80,9 +80,14 @@ def compare_all(observed: Draws | Matrix, null: Matrix, n: Counts) -> Comparison
 def won_and_lost(observed: Draws | Matrix, null: Matrix) -> tuple[Mask, Mask]:
     """Return masks of the sets that a rationale beats and of those that beat it; see `compare_all`."""
     scores = per_set(observed, null)
-    largest = np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
-    slack = ROUND_OFF * np.maximum(largest, np.where(np.isnan(scores), 0.0, np.abs(scores)).max(axis=1, initial=0.0))
-    return null < scores - slack[:, None], null > scores + slack[:, None]
+    slack = np.maximum(_slack(null), _slack(scores))[:, None]
+    return null < scores - slack, null > scores + slack
+
+
+def _slack(values: Matrix) -> Draws:
+    """Return the distance within which values of a row are tied."""
+    slack: Draws = ROUND_OFF * np.where(np.isnan(values), 0.0, np.abs(values)).max(axis=1, initial=0.0)
+    return slack
 
 
 def per_set(observed: Draws | Matrix, null: Matrix) -> Matrix:
@@ -121,8 +126,7 @@ def effect_sizes(observed: Draws, null: Matrix, n: Counts) -> Draws:
 def effect_sizes_of(effects: Draws, variances: Draws, null: Matrix) -> Draws:
     """Return effects in standard deviations; NaN where the variance is no more than round-off."""
     spread = np.sqrt(variances)
-    varies = spread > ROUND_OFF * np.where(np.isnan(null), 0.0, np.abs(null)).max(axis=1, initial=0.0)
-    sizes: Draws = np.divide(effects, spread, out=np.full(len(effects), np.nan), where=varies)
+    sizes: Draws = np.divide(effects, spread, out=np.full(len(effects), np.nan), where=spread > _slack(null))
     return sizes
 
 
@@ -150,7 +154,7 @@ def member_win_rates(values: Draws) -> Draws:
 
 def all_member_win_rates(values: Matrix, n: Counts) -> Matrix:
     """Return `member_win_rates` of many families, (examples, members), padded with NaN at the end; `n` >= 2 members."""
-    slack = ROUND_OFF * np.where(np.isnan(values), 0.0, np.abs(values)).max(axis=1, initial=0.0)
+    slack = _slack(values)
     order = np.argsort(values, axis=1)  # NaN comes last
     ordered = np.take_along_axis(values, order, axis=1)
     places = np.broadcast_to(np.arange(values.shape[1]), values.shape)
