@@ -71,31 +71,13 @@ class Line(NamedTuple):
 
     run: GridRun
     line: SummaryLine
-
-    @property
-    def model(self) -> str:
-        return paper_name(self.run.model)
-
-    @property
-    def task(self) -> str:
-        return self.line.task
-
-    @property
-    def attribution(self) -> str:
-        """Its method, without options that a protocol chose."""
-        return self.line.attribution.partition(":")[0]
-
-    @property
-    def operator(self) -> str:
-        return self.line.operator
-
-    @property
-    def k(self) -> str:
-        return f"{self.line.k:g}"
-
-    @property
-    def rate(self) -> float:
-        return self.line.win_rate or 0.0
+    model: str
+    task: str
+    attribution: str
+    """Its method, without options that a protocol chose."""
+    operator: str
+    k: str
+    rate: float
 
     def win_rate(self, known: float | None) -> "Cell":
         """Return the win rate with its interval, beside a published one."""
@@ -133,12 +115,15 @@ def lines(
     grid: GridResults, *, methods: Iterable[str] = METHODS, operators: Iterable[str] = OPERATORS, k: float | None = K
 ) -> Iterator[Line]:
     """Yield sufficiency against random sets of equal size, by attribution and operator, then as the grid has them."""
-    every = [Line(each.run, each.line) for each in grid.configurations]
-    usual = [each for each in every if each.line.null == SIZE and each.line.direction == "sufficiency"]
+    every = []
+    for run, line in ((each.run, each.line) for each in grid.configurations):
+        usual = line.null == SIZE and line.direction == "sufficiency" and k in (None, line.k)
+        if usual and line.win_rate is not None:
+            size = f"{line.k:g}" if isinstance(line.k, float) else str(line.k)
+            head = (paper_name(run.model), line.task, line.attribution.partition(":")[0], line.operator)
+            every.append(Line(run, line, *head, size, line.win_rate))
     for place in itertools.product(methods, operators):
-        for each in (each for each in usual if (each.attribution, each.operator) == place):
-            if each.line.win_rate is not None and (k is None or each.line.k == k):
-                yield each
+        yield from (each for each in every if (each.attribution, each.operator) == place)
 
 
 def _foreign(sources: Sources, *, methods: Iterable[str] = METHODS, operators: Iterable[str] = OPERATORS) -> list[Line]:
