@@ -283,39 +283,34 @@ def as_svg(table: Printed, *, caption: str) -> str:
             f'<line stroke="#000" x1="{_MARGIN}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}" stroke-width="{weight}"/>'
         )
 
-    def text(x: float, content: str, anchor: str, style: str = "") -> None:
-        place = f'x="{x:.1f}" y="{y + 13:.1f}" text-anchor="{anchor}"'
-        drawn.append(f"<text {place}{style}>{escape(content)}</text>")
+    def row(*cells: tuple[Sequence[str], int, int, bool, str]) -> None:
+        """Draw cells: lines of text, first column, number of columns, whether it is a name, and style."""
+        nonlocal y
+        for line in range(max(len(texts) for texts, *_ in cells)):
+            for texts, place, covered, is_name, style in cells:
+                if line < len(texts):
+                    x = starts[place] if is_name else (starts[place] + starts[place + covered]) / 2
+                    where = f'x="{x:.1f}" y="{y + 13:.1f}" text-anchor="{"start" if is_name else "middle"}"'
+                    drawn.append(f"<text {where}{style}>{escape(texts[line])}</text>")
+            y += _LINE
 
+    bold, italic = ' font-weight="bold"', ' font-style="italic"'
     rule(1.4)
-    for number, head in enumerate(table.header):
-        place = 0
-        for content, covered in head:
-            middle = (starts[place] + starts[place + covered]) / 2
-            named = place < table.n_names and number == len(table.header) - 1
-            text(starts[place] if named else middle, content, "start" if named else "middle", ' font-weight="bold"')
-            place += covered
-        y += _LINE
+    for head in table.header:
+        places = itertools.accumulate((covered for _, covered in head), initial=0)
+        names = table.n_names if head is table.header[-1] else 0
+        row(*(([text], place, n, place < names, bold) for (text, n), place in zip(head, places, strict=False)))
     for b, (title, rows) in enumerate(table.blocks):
         rule(0.7)
         if title:
-            text((_MARGIN + right) / 2, title, "middle", ' font-style="italic"')
-            y += _LINE
+            row(([title], 0, table.width, False, italic))
             rule(0.7)
-        for r, row in enumerate(rows):
-            wrapped = [textwrap.wrap(cell, _LONGEST) or [""] for cell in row]
-            for line in range(max(map(len, wrapped))):
-                for c, parts in enumerate(wrapped):
-                    if line < len(parts):
-                        weight = ' font-weight="bold"' if (b, r, c) in table.bold else ""
-                        named = c < table.n_names
-                        x = starts[c] if named else (starts[c] + starts[c + 1]) / 2
-                        text(x, parts[line], "start" if named else "middle", weight)
-                y += _LINE
+        for r, cells in enumerate(rows):
+            styles = [bold if (b, r, c) in table.bold else "" for c in range(len(cells))]
+            wrapped = [textwrap.wrap(cell, _LONGEST) or [""] for cell in cells]
+            row(*((texts, c, 1, c < table.n_names, styles[c]) for c, texts in enumerate(wrapped)))
     rule(1.4)
-    for note in textwrap.wrap(caption, max(40, int((right - _MARGIN) / _LETTER))):
-        text(_MARGIN, note, "start", ' fill="#444"')
-        y += _LINE
+    row((textwrap.wrap(caption, max(40, int((right - _MARGIN) / _LETTER))), 0, 1, True, ' fill="#444"'))
     size = f'width="{right + _MARGIN:.0f}" height="{y + _MARGIN:.0f}"'
     style = f'font-family="Helvetica, Arial, \'Liberation Sans\', sans-serif" font-size="{_SIZE:g}"'
     start = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style} stroke="none" fill="#000">'
