@@ -346,24 +346,23 @@ class _FillReader:
 
     def __init__(self, reference: ReferenceName, marked: Collection[UnitIds], pool: Collection[UnitIds]) -> None:
         self.reference, self._marked, self._pool = reference, marked, pool
-        self._counts: Counter[str] = Counter()
-        self._around: dict[tuple[str, str | None, str | None, str | None, int | None], list[bool]] = {}
-        """True if a unit written around the rationale is indicative, for each of its draws of fills."""
+        self._counts = Counter(fills=0, contaminated_fills=0, rows=0, contaminated_rows=0)
+        self._around: dict[tuple[str | int | None, ...], list[bool]] = {}
+        """True if a unit written around a rationale is indicative, for each of its draws of fills."""
 
     def read(self, row: LedgerRow, item: Encoded) -> None:
         ids, kept, key = np.array(row.input_ids), set(row.kept), row.key
         fills = [tuple(ids[item.unit_of == unit].tolist()) for unit in range(item.n_units) if unit not in kept]
         bad = sum(self._is_marked(fill) for fill in fills)
-        found = {"fills": len(fills), "contaminated_fills": bad, "rows": 1, "contaminated_rows": int(bad > 0)}
-        self._counts.update(found)
+        self._counts.update(fills=len(fills), contaminated_fills=bad, rows=1, contaminated_rows=int(bad > 0))
         if key.kind == Kind.RATIONALE:
             place = (key.example_id, key.attribution, key.operator, key.direction, key.size)
             self._around.setdefault(place, []).append(bad > 0)
 
-    @property
-    def contaminated(self) -> dict[tuple[str, str | None, str | None, str | None, int | None], bool]:
-        """True if at least half of the draws are, by example, attribution, operator, direction and size."""
-        return {place: 2 * sum(draws) >= len(draws) for place, draws in self._around.items()}
+    def is_contaminated(self, *place: str | int | None) -> bool:
+        """Return True if at least half of the draws of an example, attribution, operator, direction and size are."""
+        draws = self._around[place]
+        return 2 * sum(draws) >= len(draws)
 
     def _is_marked(self, fill: UnitIds) -> bool:
         if fill in self._pool or len(fill) == 1:
@@ -373,19 +372,16 @@ class _FillReader:
         return any(part in self._marked for part in parts)
 
     def counts(self) -> FillCounts:
-        names = ("fills", "contaminated_fills", "rows", "contaminated_rows")
-        examples = {name for name, *_ in self.contaminated}
-        bad = {name for (name, *_), found in self.contaminated.items() if found}
-        counts = {name: self._counts[name] for name in names}
-        return FillCounts(self.reference, **counts, examples=len(examples), contaminated_examples=len(bad))
+        examples = {name for name, *_ in self._around}
+        bad = {name for name, *place in self._around if self.is_contaminated(name, *place)}
+        return FillCounts(self.reference, **self._counts, examples=len(examples), contaminated_examples=len(bad))
 
 
 def _effect(
     cell: Configuration, lines: Sequence[ExampleOutcome], reader: _FillReader, run: FinishedRun
 ) -> ContaminationEffect:
     place = (cell.attribution, cell.operator, cell.direction)
-    contaminated = reader.contaminated
-    told = np.array([contaminated[line.example_id, *place, len(line.rationale)] for line in lines])
+    told = np.array([reader.is_contaminated(line.example_id, *place, len(line.rationale)) for line in lines])
     rates, names = np.array([line.win_rate for line in lines]), [line.example_id for line in lines]
     bad, clean = rates[told], rates[~told]
     difference: dict[str, Any] = {}
