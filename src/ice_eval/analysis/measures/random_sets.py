@@ -295,8 +295,19 @@ class Interactions(Measure):
                         if len(own.get(name, ())) > 1:
                             rng = rng_for(config.seed, "interactions", operator, attribution, str(k), name)
                             line = _against_random(fit, kept, own[name], rng)
-                            found[attribution, operator, k] += [(name, *line)] if line is not None else []
-        lines = [_interaction_line(key, of_key, run.inputs) for key, of_key in found.items() if of_key]
+                            if line is not None:
+                                found[attribution, operator, k].append((name, *line))
+        lines = []
+        for key, of_key in found.items():
+            used = [run.inputs[name] for name, *_ in of_key]
+            additive, interaction, stronger = np.array([numbers for _, *numbers in of_key]).T
+            groups = _base.groups_of(used)
+            place = dict(zip(("attribution", "operator", "k"), key, strict=True))
+            means = {"additive": float(additive.mean()), "interaction": float(interaction.mean())}
+            interval = stats.unbounded_interval(interaction, groups=groups)
+            p_value = stats.mean_pvalue(stronger, stats.CHANCE, groups=groups)
+            head = {**place, "n": len(used), "n_texts": len(run.inputs), **means, "interaction_ci": interval}
+            lines.append({**head, **_base.mean_of(stronger, used, field="stronger"), "p_value": p_value})
         missing = (
             f"no text with a rationale of two units has {_LEAST_FREEDOM} more random sets than units; raise --m, "
             "give several --k, or use --direction sufficiency,necessity"
@@ -338,21 +349,3 @@ def _against_random(
     if np.isnan(strength[0]) or not null.size:
         return None
     return fit.explained, float(found[0]), stats.compare(float(strength[0]), null).win_rate
-
-
-def _interaction_line(
-    key: tuple[str, str, Share | None], found: Sequence[tuple[str, float, float, float]], rows: Mapping[str, InputRow]
-) -> dict[str, Any]:
-    used = [rows[name] for name, *_ in found]
-    additive, interaction, stronger = np.array([numbers for _, *numbers in found]).T
-    groups = _base.groups_of(used)
-    return {
-        **dict(zip(("attribution", "operator", "k"), key, strict=True)),
-        "n": len(used),
-        "n_texts": len(rows),
-        "additive": float(additive.mean()),
-        "interaction": float(interaction.mean()),
-        "interaction_ci": stats.unbounded_interval(interaction, groups=groups),
-        **_base.mean_of(stronger, used, field="stronger"),
-        "p_value": stats.mean_pvalue(stronger, stats.CHANCE, groups=groups),
-    }
