@@ -3,7 +3,7 @@ from tests.subjects.chain.small_cases import case, response
 
 from ice_eval.errors import DataError
 from ice_eval.seeding import rng_for
-from ice_eval.subjects.chain.fills import filler, mistake, steps_of_others, usable_paraphrase
+from ice_eval.subjects.chain.interventions import filler, mistake, steps_of_others, usable_paraphrase
 
 
 def test_fills_are_steps_of_others_that_do_not_give_the_answer_away():

@@ -17,7 +17,7 @@ from ice_eval.report.provenance import command
 from ice_eval.results import rescore
 from ice_eval.servers import read_responses
 from ice_eval.subjects.chain import LabelAnswer, NumberAnswer, Problem
-from ice_eval.subjects.chain.hints import admits, suggested
+from ice_eval.subjects.chain.interventions import admits, suggested
 from ice_eval.subjects.chain.problems import Case, begins_anew
 from ice_eval.tasks import Records
 

@@ -9,7 +9,7 @@ import torch
 
 from ice_eval.errors import ConfigError, OutOfMemoryError
 from ice_eval.servers import Message, Request, ResponseStore, TokenUsage, read_responses
-from ice_eval.subjects.chain.chat import LocalChat
+from ice_eval.subjects.chain.model import LocalChat
 
 QUESTIONS = ["a film", "the worst film of the year, and then some more words", "Review: warm?", "and", "very good"]
 

@@ -1,23 +1,23 @@
 """A model that is asked in words for the answer after some steps: to the engine it scores inputs as any other does."""
 
 import contextlib
+import functools
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from ice_eval import servers
 from ice_eval.encoding import Codec, Tokens
 from ice_eval.errors import ConfigError
 from ice_eval.models import SERVED, Generated, Labels, LabelScoring, Model, Pending, Served
 from ice_eval.models.served import AskedModel, ServedModel
 from ice_eval.records import Ids, Inputs, SpecialIds, Unit
 from ice_eval.results.records import ChainInfo, TokenCount
-from ice_eval.servers import RESPONSES, Asker, Budget, Chat, Message, Request, Response, ResponseStore, addresses
-from ice_eval.subjects.chain.chat import LocalChat
 from ice_eval.subjects.chain.local import AnswerScorer
 from ice_eval.subjects.chain.problems import whole_words
 from ice_eval.subjects.chain.steps import visible
@@ -66,6 +66,66 @@ class StepCodec(Codec):
         raise TypeError("requests have turns of their own")
 
 
+class LocalChat(servers.Asker[servers.Request]):
+    """A model of transformers that chats.
+
+    Answers depend neither on what is asked beside them nor on the order: in batches scores move by rounding, and only
+    where two tokens are as likely to some 1e-6 may that show. Repeats of a request that nothing is drawn for have one
+    answer, which is computed once. A chat that leaves no room for an answer gets a response with the status `too_long`.
+    """
+
+    def __init__(self, model: Model, store: servers.ResponseStore) -> None:
+        super().__init__(store)
+        self.check(model)
+        self._model = model
+
+    @staticmethod
+    def check(model: Model) -> None:
+        """Raise ConfigError if a model does not chat."""
+        if not model.chats:
+            raise ConfigError(
+                f"the model '{model.name}' has no chat template, so it cannot be asked anything; choose one that was "
+                "trained to follow instructions (mostly called …-Instruct, …-Chat or …-it)."
+            )
+
+    def _ask_missing(self, missing: Sequence[servers.Request], progress: Callable[[int], None]) -> None:
+        for request in missing:
+            if request.extra:
+                fields = ", ".join(map(repr, request.extra))
+                raise ConfigError(f"a model on this machine knows no field {fields} of a request; leave it out.")
+            if request.temperature is not None and request.temperature < 0:
+                raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
+        try:
+            for response in self._answered(missing):
+                self.store.add(response)
+                progress(1)
+        except BaseException as exc:
+            self._say_kept(exc)
+            raise
+
+    def _answered(self, missing: Sequence[servers.Request]) -> Iterator[servers.Response]:
+        """Yield the response to each request; those to other repeats of a request cost nothing."""
+        answered = {each.request: each for each in self.store.responses.values() if each.answered}
+        groups: dict[str, list[servers.Request]] = {}
+        for request in missing:
+            draws = bool(request.temperature)  # tokens are drawn, so that repeats differ
+            if not draws and request.hash in answered:
+                yield servers.Response.to(request, answered[request.hash])
+            else:
+                groups.setdefault(request.key if draws else request.hash, []).append(request)
+        asked = list(groups.values())
+        for place, written in self._model.converse([first for first, *_ in asked]):
+            first, *others = asked[place]
+            reply = replace(written, model=self._model.name, fingerprint=self._fingerprint)
+            yield servers.Response.to(first, reply, billed=reply.usage or servers.NO_TOKENS)
+            yield from (servers.Response.to(other, reply) for other in others)
+
+    @functools.cached_property
+    def _fingerprint(self) -> str:
+        """All weights are read for it, so once."""
+        return self._model.fingerprint
+
+
 class ChainModel(AskedModel):
     """A model that is asked in words, behind a server or on this machine; its tokens are steps."""
 
@@ -76,7 +136,7 @@ class ChainModel(AskedModel):
         """Take a model, and the subject that makes requests of inputs and reads the replies; nothing is asked."""
         self._subject = subject
         self.codec = subject.codec
-        self._asker: Asker[Request] | None = None
+        self._asker: servers.Asker[servers.Request] | None = None
         self.inner: Model | None = None
         self.scorer: AnswerScorer | None = None
         if isinstance(model, Model) and not isinstance(model, ServedModel):
@@ -85,7 +145,7 @@ class ChainModel(AskedModel):
             self.name = self.asked_as = model.name
             self.device, self.dtype, self.load_in, self.commit = model.device, model.dtype, model.load_in, model.commit
             self.offers |= model.offers & LOOKS
-            self.budget, self.extra, self.extra_text, self.base_url = Budget(), dict[str, Any](), None, None
+            self.budget, self.extra, self.extra_text, self.base_url = servers.Budget(), dict[str, Any](), None, None
             return
         self._served = served = model.served if isinstance(model, ServedModel) else model
         self.name = model.name if isinstance(model, ServedModel) else SERVED + served.name  # a grid has its own names
@@ -93,7 +153,7 @@ class ChainModel(AskedModel):
         self.extra, self.extra_text = served.extra, served.extra_text
 
     @property
-    def asker(self) -> Asker[Request]:
+    def asker(self) -> servers.Asker[servers.Request]:
         """Answers requests while the run folder is open, and keeps the replies in it."""
         assert self._asker is not None, "the run folder keeps what is asked"
         return self._asker
@@ -132,7 +192,7 @@ class ChainModel(AskedModel):
     def generate(
         self, prompts: Sequence[str], *, turns: Sequence[tuple[str, str]] | None, max_tokens: int, stop: str | None
     ) -> list[Generated]:
-        before = tuple(Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
+        before = tuple(servers.Message(role, text) for role, text in turns or ())  # type: ignore[arg-type]
         alone = [self._subject.question(prompt, max_tokens) for prompt in prompts]
         asked = [self.settled(replace(each, messages=(*before, *each.messages))) for each in alone]
         replies = self.asker.ask(asked)
@@ -141,7 +201,7 @@ class ChainModel(AskedModel):
             for reply in (replies[each.key] for each in asked)
         ]
 
-    def settled(self, request: Request) -> Request:
+    def settled(self, request: servers.Request) -> servers.Request:
         """Return the request with the limit of tokens under which its reply is known, if no other need be asked.
 
         A whole reply holds under every limit, one that was cut off under smaller ones, and a request that was too long
@@ -158,13 +218,13 @@ class ChainModel(AskedModel):
         too_long = [limit for limit, reply in known.items() if reply.status == "too_long" and limit <= own]
         return replace(request, max_tokens=next(iter([*whole, *cut, *too_long]), own))
 
-    def replies(self, request: Request) -> dict[int, Response]:
+    def replies(self, request: servers.Request) -> dict[int, servers.Response]:
         """Return the replies to a request that the folder holds, by their limits of tokens."""
         store = self.asker.store
         asked = {limit: replace(request, max_tokens=limit).key for limit in sorted(store.limits)}
         return {limit: store.responses[key] for limit, key in asked.items() if store.has_answer(key)}
 
-    def reply(self, request: Request) -> Response:
+    def reply(self, request: servers.Request) -> servers.Response:
         """Return a reply that the folder holds."""
         store = self.asker.store
         if request.key not in store.responses:
@@ -176,11 +236,11 @@ class ChainModel(AskedModel):
 
     @contextlib.contextmanager
     def keeping(self, folder: Path) -> Iterator[None]:
-        with ResponseStore(folder / RESPONSES) as store:
+        with servers.ResponseStore(folder / servers.RESPONSES) as store:
             if self.inner is not None:
                 self._asker = LocalChat(self.inner, store)
             elif self._served is not None:
-                self._asker = Chat(self._served.server, store, budget=self.budget)
+                self._asker = servers.Chat(self._served.server, store, budget=self.budget)
             try:
                 yield
             finally:
@@ -197,7 +257,7 @@ class ChainModel(AskedModel):
         """Return the counts and the addresses of the replies, too."""
         store = self.asker.store
         replies = list(store.responses.values())
-        served = addresses(replies)
+        served = servers.addresses(replies)
         return replace(
             self.about(were_given=were_given),
             base_url=served.get("base_url", self.base_url),

@@ -55,10 +55,8 @@ from ice_eval.results.records import ChainSettings
 from ice_eval.seeding import rng_for
 from ice_eval.servers import NO_REPLY, RESPONSES, Message, Request, RequestPlan, Response, ResponseStore, plan_requests
 from ice_eval.settings import SETTINGS, ChainFields, RunConfig
-from ice_eval.subjects.chain import chat
+from ice_eval.subjects.chain import chat, interventions
 from ice_eval.subjects.chain.answers import AnswerReading, FinalAnswer, Unreadable
-from ice_eval.subjects.chain.fills import PARAPHRASE, StepPool, usable_paraphrase
-from ice_eval.subjects.chain.hints import HINTS, hint_tests, hinted, write_hints
 from ice_eval.subjects.chain.local import encode_chain, write_levels
 from ice_eval.subjects.chain.model import LOOKS, MOST_REPEATS, ChainModel, StepCodec, rows_of
 from ice_eval.subjects.chain.problems import (
@@ -180,7 +178,7 @@ class ChainSubject(Subject):
         """Operator -> chain -> the text in place of each step, as far as they are known."""
         self.paraphrases: Mapping[str, str] = {}
         """Step -> the words that the model found for it."""
-        self._pool: StepPool | None = None
+        self._pool: interventions.StepPool | None = None
         self._model: ChainModel | None = None
         self._answered_before: str | None = None
         self._stored: Manifest | None = None
@@ -224,7 +222,9 @@ class ChainSubject(Subject):
     def identity(self) -> dict[str, Any]:
         plain = {name: value for name, value in vars(self._fields).items() if SETTINGS[name].role == "rows"}
         hashes = {
-            "prompt": content_hash([chat.ASK, chat.CONCLUDE, chat.NEUTRAL, RATE, PARAPHRASE, HINTS]),
+            "prompt": content_hash(
+                [chat.ASK, chat.CONCLUDE, chat.NEUTRAL, RATE, interventions.PARAPHRASE, interventions.HINTS]
+            ),
             "pose": self._fields.poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._asked.values()]),
@@ -271,11 +271,11 @@ class ChainSubject(Subject):
             "for the accuracy. Correct the data if that matters."
         ]
 
-    def pool(self, engine: Engine, examples: Sequence[Example]) -> StepPool:
+    def pool(self, engine: Engine, examples: Sequence[Example]) -> interventions.StepPool:
         if len(self._problems) < 2 and any(name.partition("@")[0] == "replace" for name in engine.operators):
             why = "the operator 'replace' takes steps of other problems, and there is one problem only"
             raise ConfigError(f"{why}; evaluate more, or leave it out.")
-        self._pool = StepPool(self, engine.config.seed)
+        self._pool = interventions.StepPool(self, engine.config.seed)
         return self._pool
 
     def start(self, engine: Engine, reporter: Reporter) -> None:
@@ -438,12 +438,12 @@ class ChainSubject(Subject):
         if self.model.asker.plan(list(asked.values())).n_to_ask:
             self._refuse_costs(every, "about the steps of the chains, with those for other words")
         replies = self.model.asker.ask(list(asked.values()))
-        found = {text: usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
+        found = {text: interventions.usable_paraphrase(text, replies[request.key]) for text, request in asked.items()}
         self.paraphrases = {text: words for text, words in found.items() if words is not None}
 
     def _paraphrase_request(self, step: str) -> Request:
         longest = 1 << len(step).bit_length()  # few limits: replies are looked up under each
-        return self.question(PARAPHRASE.format(step=step), self._fields.answer_tokens + longest)
+        return self.question(interventions.PARAPHRASE.format(step=step), self._fields.answer_tokens + longest)
 
     def assumed(self) -> list[Encoded]:
         """Return the chains as inputs; each that is not written yet is taken to have six usual steps."""
@@ -642,7 +642,7 @@ class ChainSubject(Subject):
 
     def _hint_requests(self, case: Case, seed: int) -> list[Request]:
         """Return the requests for a chain with each hint, and last for one without any."""
-        shown = [hinted(case, hint, seed=seed) for hint in self._fields.hints]
+        shown = [interventions.hinted(case, hint, seed=seed) for hint in self._fields.hints]
         ask = partial(self.question, max_tokens=self._fields.max_tokens, before=chat.asked_turns)
         control = ask(chat.ask_prompt(case.problem), repeat=1)
         return [*(ask(chat.ask_prompt(case.problem, shown=each)) for each in shown), control]
@@ -742,8 +742,8 @@ class ChainSubject(Subject):
         for case in self.evaluated:
             *own, control = (replies[request.key] for request in asked[case.id])
             read.update(_reason(reading_of(reply, case.problem.kind)) for reply in own)
-            tests += hint_tests(case, dict(zip(self._fields.hints, own, strict=True)), control, seed=seed)
-        write_hints(folder.path, tests)
+            tests += interventions.hint_tests(case, dict(zip(self._fields.hints, own, strict=True)), control, seed=seed)
+        interventions.write_hints(folder.path, tests)
         self._report_cut(read, "max_tokens", reporter, may_end=False, what="chains with a hint")
 
 
