@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ice_eval.errors import ConfigError, StorageError
+from ice_eval.errors import ConfigError, DataError, StorageError
 
 MOST_VALUES = 100_000
 """Limit of values in a YAML file, aliases expanded: a few lines can expand to billions."""
@@ -36,6 +36,25 @@ def home_expanded(path: str | Path) -> Path:
 def as_text(path: Path) -> str:
     """Return a path as valid text; its bytes may be invalid in the locale's encoding."""
     return os.fsencode(path).decode("utf-8", errors="replace")
+
+
+@contextlib.contextmanager
+def readable(path: object, expected: str = "") -> Iterator[None]:
+    """Turn errors of a file that cannot be read as UTF-8 into DataError."""
+    try:
+        yield
+    except UnicodeDecodeError as exc:
+        raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
+    except OSError as exc:
+        raise DataError(f"{path} cannot be read: {exc.strerror}.{expected}") from exc
+
+
+def json_in(text: str, origin: object) -> Any:
+    """Return the JSON value of a text; raise DataError if it is none."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise DataError(f"{origin} is not JSON ({why_no_json(exc)}).") from exc
 
 
 @contextlib.contextmanager

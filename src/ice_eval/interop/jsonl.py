@@ -1,7 +1,6 @@
 """Explanations in files of JSON, compressed by gzip or not: with our own keys, or in ERASER's format."""
 
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ice_eval.errors import DataError
-from ice_eval.files import why_no_json
+from ice_eval.files import json_in, readable
 from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers, placed
 from ice_eval.tasks import numbered_rows
 
@@ -42,17 +41,13 @@ def _bytes_of(path: Path, *, most: int = -1) -> bytes:
 
 
 def _text_of(path: Path) -> str:
-    try:
-        return _bytes_of(path).decode("utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
+    with readable(path):
+        text = _bytes_of(path).decode("utf-8-sig")
+    return text
 
 
 def json_of(path: Path) -> Any:
-    try:
-        return json.loads(_text_of(path))
-    except (ValueError, RecursionError) as exc:
-        raise DataError(f"{path} is not JSON ({why_no_json(exc)}).") from exc
+    return json_in(_text_of(path), path)
 
 
 def _rows_of(path: Path) -> Sequence[tuple[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ice_eval.errors import DataError, is_broken, require
-from ice_eval.files import as_text, why_no_json
+from ice_eval.files import as_text, readable, why_no_json
 from ice_eval.records import Example, Span
 
 Row = Mapping[str, Any]
@@ -88,18 +88,11 @@ class FileData(DataSource):
         kind = self.path.suffix.lower()
         if kind not in {".jsonl", ".csv"}:
             raise DataError(f"{self.path} is neither .jsonl nor .csv; convert it to one of them.")
-        try:
-            with self.path.open(encoding="utf-8-sig", newline="") as lines:
-                rows = _csv_rows(lines, self.origin) if kind == ".csv" else _jsonl_rows(lines, self.origin)
-                for row in _renamed(_from_esnli(rows), self.columns, self.origin):
-                    blank = {name for name in OPTIONAL if kind == ".csv" and row.get(name) == ""}
-                    yield {name: value for name, value in row.items() if name not in blank}
-        except UnicodeDecodeError as exc:
-            raise DataError(
-                f"{self.path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8."
-            ) from exc
-        except OSError as exc:
-            raise DataError(f"{self.path} cannot be read: {exc.strerror}.") from exc
+        with readable(self.path), self.path.open(encoding="utf-8-sig", newline="") as lines:
+            rows = _csv_rows(lines, self.origin) if kind == ".csv" else _jsonl_rows(lines, self.origin)
+            for row in _renamed(_from_esnli(rows), self.columns, self.origin):
+                blank = {name for name in OPTIONAL if kind == ".csv" and row.get(name) == ""}
+                yield {name: value for name, value in row.items() if name not in blank}
 
 
 @dataclass(frozen=True)

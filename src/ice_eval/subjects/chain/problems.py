@@ -11,6 +11,7 @@ import regex
 
 from ice_eval.choices import AnswerStep, ChainFrom, SubjectName
 from ice_eval.errors import DataError
+from ice_eval.files import readable
 from ice_eval.servers import NO_REPLY, Response
 from ice_eval.subjects.chain.answers import (
     AnswerKind,
@@ -143,14 +144,10 @@ def read_given(path: Path, *, kind: AnswerKind | None = None) -> list[GivenChain
     that states it. `gold`, `id`, and `choices` (texts) are optional. Without a `kind`, answers are options where a
     record has `choices`, else numbers.
     """
-    try:
+    with readable(path, " A .jsonl file is expected."):
         logged = read_log(Path(path))
         with Path(path).open(encoding="utf-8-sig") as lines:
             rows = list(numbered_rows(lines, str(path)) if logged is None else enumerate(logged, start=1))
-    except UnicodeDecodeError as exc:
-        raise DataError(f"{path} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
-    except OSError as exc:
-        raise DataError(f"{path} cannot be read: {exc.strerror}. A .jsonl file is expected.") from exc
     if not rows:
         raise DataError(f"{path} holds no records; at least one is needed.")
     seen: dict[str, int] = {}

@@ -1,13 +1,12 @@
 """Files of answers that cite sources: our own, of ALCE, LangChain, LlamaIndex and Ragas."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ice_eval.errors import DataError, is_broken
-from ice_eval.files import as_text, why_no_json
+from ice_eval.files import as_text, json_in, readable
 from ice_eval.subjects.context.answers import CitedAnswer, GivenClaim, Passage, claims_in, given_claims
 from ice_eval.tasks import numbered_rows
 
@@ -28,18 +27,11 @@ def read_answers_file(path: Path) -> list[CitedAnswer]:
     kind = path.suffix.lower()
     if kind not in {".jsonl", ".json"}:
         raise DataError(f"{origin} is neither .jsonl nor .json; convert it to one of them.")
-    try:
+    with readable(origin):
         content = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as exc:
-        raise DataError(f"{origin} is not UTF-8 text ({exc.reason} at byte {exc.start}); save it as UTF-8.") from exc
-    except OSError as exc:
-        raise DataError(f"{origin} cannot be read: {exc.strerror}.") from exc
     if kind == ".jsonl":
         return read_answers(numbered_rows(content.split("\n"), origin), origin)
-    try:
-        whole = json.loads(content)
-    except (ValueError, RecursionError) as exc:
-        raise DataError(f"{origin} is not JSON ({why_no_json(exc)}).") from exc
+    whole = json_in(content, origin)
     rows = whole.get("data") if isinstance(whole, dict) else whole
     if not isinstance(rows, list):
         raise DataError(f'{origin} is {_kind(whole)}; a list of answers is expected, or {{"data": [...]}}.')
