@@ -1,7 +1,7 @@
 """Objects that the explainers of captum, ferret, inseq, interpreto, LIME and shap return."""
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -147,11 +147,17 @@ class InseqFormat(_ObjectFormat):
         if not isinstance(source, Path):
             yield from map(_in_memory, getattr(source, "sequence_attributions", [source]))
             return
+        from safetensors.torch import load  # NumPy has no float8
+
         with _as_saved(str(source)):
             sequences = list(json_of(source)["attributes"]["sequence_attributions"])
         for place, sequence in enumerate(sequences):
             with _as_saved(f"{source}, sequence {place}"):
-                found = _in_file(sequence)
+                content, kind = sequence["attributes"], sequence["__instance_type__"][1]
+                side = "target" if content["source_attributions"] is None else "source"
+                tokens = [each["attributes"]["token"] for each in content[side]]
+                scores = load(base64.b64decode(content[f"{side}_attributions"]))["attribution"]
+                found = _explanation(kind, side, tokens, numbers(scores), content["attr_pos_start"])
             yield found
 
 
@@ -164,16 +170,6 @@ def _as_saved(where: str) -> Iterator[None]:
         yield
     except (AttributeError, LookupError, TypeError, ValueError, SafetensorError) as exc:
         raise DataError(f"{where}: not as inseq saves it ({exc!r}).") from exc
-
-
-def _in_file(sequence: Mapping[str, Any]) -> Explanation:
-    from safetensors.torch import load  # NumPy has no float8
-
-    content, kind = sequence["attributes"], sequence["__instance_type__"][1]
-    side = "target" if content["source_attributions"] is None else "source"
-    tokens = [each["attributes"]["token"] for each in content[side]]
-    scores = load(base64.b64decode(content[f"{side}_attributions"]))["attribution"]
-    return _explanation(kind, side, tokens, numbers(scores), content["attr_pos_start"])
 
 
 def _in_memory(sequence: Any) -> Explanation:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import ipaddress
 import os
 import queue
@@ -185,10 +186,6 @@ class Chat(Asker[Question]):
         arrived: queue.SimpleQueue[int] = queue.SimpleQueue()  # 1 for every response, 0 at the end
         task: Future[asyncio.Task[None]] = Future()
 
-        def keep(request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
-            self.store.add(Response.to(request, reply, server=self._server.base_url, lost=lost, billed=billed))
-            arrived.put(1)
-
         async def main() -> None:
             current = asyncio.current_task()
             assert current is not None
@@ -196,7 +193,7 @@ class Chat(Asker[Question]):
             await session.run(missing)
 
         spending = Spending(self._budget, n_charged=self.store.n_charged, billed=self.store.billed)
-        session = _Session(self._server, spending, keep, where=f"{self.store.path}")
+        session = _Session(self._server, spending, self.store, functools.partial(arrived.put, 1))
         with ThreadPoolExecutor(max_workers=1) as pool:
             ended = pool.submit(asyncio.run, main())
             ended.add_done_callback(lambda _: arrived.put(0))
@@ -228,20 +225,16 @@ class _Failure(NamedTuple):
     pause_s: float = 0.0  # that the server requests
 
 
-_Keep = Callable[[Question, Completion, int, TokenUsage], None]
-"""Stores the answer to a request, with the number of lost attempts and the billed tokens."""
-
-
 class _Session:
     """Sends the requests of one call; every response is stored before the next step.
 
     On a reason to stop, no more requests are sent; those in flight are awaited, since they are paid for.
     """
 
-    def __init__(self, server: Server, spending: Spending, keep: _Keep, *, where: str) -> None:
+    def __init__(self, server: Server, spending: Spending, store: ResponseStore, arrived: Callable[[], None]) -> None:
         self._limiter = Limiter(server.concurrency)
         self._openai = require("openai", install="ice-eval[api]", purpose="to ask a server")
-        self._server, self._spending, self._keep, self._where = server, spending, keep, where
+        self._server, self._spending, self._store, self._arrived = server, spending, store, arrived
         self._key = server.key()
         self._stop: IceError | None = None
         self._stopped = asyncio.Event()
@@ -270,6 +263,10 @@ class _Session:
         if self._stop is not None:
             raise self._stop
 
+    def _keep(self, request: Question, reply: Completion, lost: int, billed: TokenUsage) -> None:
+        self._store.add(Response.to(request, reply, server=self._server.base_url, lost=lost, billed=billed))
+        self._arrived()
+
     async def _work(self, pending: Iterator[Question], client: Any) -> None:
         for request in pending:
             if self._stop is not None:
@@ -293,7 +290,7 @@ class _Session:
                 if self._stop is not None:
                     break
                 if (limit := await self._spending.reserve(most)) is not None:
-                    kept = f"what was answered is kept in {self._where}"
+                    kept = f"what was answered is kept in {self._store.path}"
                     continues = "and the same command with a higher limit continues."
                     self._end(BudgetError(f"the limit of {limit} is reached; {kept}, {continues}"))
                     break

@@ -168,20 +168,16 @@ _CONCLUDES = regex.compile(
 """Words that a sentence with a conclusion holds: options and labels are also named where they are only weighed."""
 
 
-def _as_whole_words(needle: str) -> str:
-    """Return a pattern that finds words, but neither inside longer ones nor `5` inside `-5`, `1.5` or `5%`."""
-    if regex.match(r"[\p{Han}\p{Hiragana}\p{Katakana}]", needle):  # written without spaces
-        return regex.escape(needle)
-    before = r"(?<![\w−-]|\d[.,])" if needle[:1].isdigit() else r"(?<!\w)"
-    after = r"(?!\w|[.,/]\d|\s?%)" if needle[-1:].isdigit() else r"(?!\w)"
-    return before + regex.escape(needle) + after
-
-
 def _contained(needles: Iterable[str], text: str) -> list[Hit]:
     """Return the places of the needles in a text, as whole words, none inside a longer one; case does not matter."""
-    patterns = {needle: _as_whole_words(needle) for needle in needles if needle}
-    places = {needle: regex.finditer(each, text, regex.IGNORECASE) for needle, each in patterns.items()}
-    found = [(needle, *match.span()) for needle, own in places.items() for match in own]
+    found: list[Hit] = []
+    for needle in filter(None, needles):
+        before = after = ""
+        if not regex.match(r"[\p{Han}\p{Hiragana}\p{Katakana}]", needle):  # these are written without spaces
+            before = r"(?<![\w−-]|\d[.,])" if needle[:1].isdigit() else r"(?<!\w)"  # no `5` in `-5`, `1.5` or `5%`
+            after = r"(?!\w|[.,/]\d|\s?%)" if needle[-1:].isdigit() else r"(?!\w)"
+        matches = regex.finditer(before + regex.escape(needle) + after, text, regex.IGNORECASE)
+        found += [(needle, *match.span()) for match in matches]
     found.sort(key=lambda hit: (hit[1], -hit[2]))
     outer: list[Hit] = []
     for hit in found:

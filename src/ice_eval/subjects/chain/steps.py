@@ -215,8 +215,7 @@ def _names_option(response: str, before: Span, piece: Span) -> bool:
     """Return whether a piece is the text of an option whose letter was just stated: "The answer is A. Earth turns."."""
     if "\n" in response[before[1] : piece[0]] or not _ends_line(response, piece[1]):
         return False
-    marked = last_marked(response[slice(*before)])
-    is_letter = marked is not None and regex.fullmatch(r"[*_(]*[A-J][)*_]*\.[*_]*", marked)
+    is_letter = regex.fullmatch(r"[*_(]*[A-J][)*_]*\.[*_]*", last_marked(response[slice(*before)]) or "")
     return bool(is_letter) and not _REASON.match(response, piece[0])
 
 

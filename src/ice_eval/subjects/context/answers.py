@@ -219,20 +219,15 @@ def _names_in(inside: str, names: Sequence[str]) -> tuple[str, ...]:
             name = str(int(name))
         if name in names or name.isdecimal() or _shape(name) in map(_shape, names):
             found.append(name)
-        elif numbers := _range(name, names):
-            found += numbers
-        else:
+            continue
+        ends = _RANGE.fullmatch(name)  # such as `1-3`: all of its names must exist
+        if ends is None or not 0 < int(ends[2]) - int(ends[1]) < len(names):
             return ()
+        numbers = [str(number) for number in range(int(ends[1]), int(ends[2]) + 1)]
+        if not set(numbers) <= set(names):
+            return ()
+        found += numbers
     return tuple(found)
-
-
-def _range(name: str, names: Sequence[str]) -> list[str]:
-    """Return the names in a range such as `1-3`, if all of them exist."""
-    match = _RANGE.fullmatch(name)
-    if match is None or not 0 < int(match[2]) - int(match[1]) < len(names):
-        return []
-    numbers = [str(number) for number in range(int(match[1]), int(match[2]) + 1)]
-    return numbers if set(numbers) <= set(names) else []
 
 
 def _shape(name: str) -> str:
