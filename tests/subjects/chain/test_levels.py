@@ -120,5 +120,5 @@ def test_a_real_model_needs_its_chain(smollm2):
     assert tests[0].score_full == pytest.approx(full, abs=1e-3)
     assert len(answer_ids(smollm2, "31")) == 3  # the space and each digit
     assert tests[0].score_full > tests[0].score_empty + 1
-    last = scorer.scores(chain, np.array([[False, False, True], [True, True, False]]), unit="step")
+    last = scorer.scores(chain, [("step", np.array([[False, False, True], [True, True, False]]))])
     assert last[0] > last[1]  # the step that states the answer does more than those before it

@@ -70,7 +70,7 @@ def test_scores_are_those_of_plain_passes_one_at_a_time(case, answer):
         keep = np.vstack([rng.random((12, n_units)) < 0.5, np.ones((1, n_units), bool), np.zeros((1, n_units), bool)])
         units = np.arange(n_units) if unit == "token" else chain.steps.unit_of[own]
         slow = [one_by_one(model, np.delete(ids, own[~row[units]]), answer) for row in keep]
-        fast = scorer.scores(chain, keep, unit=unit)
+        fast = scorer.scores(chain, [(unit, keep)])
         assert fast == pytest.approx(slow, abs=2e-5)
         assert np.ptp(slow) > 0.01
     assert scorer.notes == []
@@ -118,7 +118,7 @@ def test_one_look_serves_all_attributions_and_units(chatty, monkeypatch):
 
 def test_methods_that_probe_ask_for_the_same_score(chatty):
     chain, scorer = encode_chain(chatty, PROBLEM, STEPS, "7"), AnswerScorer(chatty)
-    [full, *without] = scorer.scores(chain, np.vstack([np.ones((1, 3), bool), ~np.eye(3, dtype=bool)]), unit="step")
+    [full, *without] = scorer.scores(chain, [("step", np.vstack([np.ones((1, 3), bool), ~np.eye(3, dtype=bool)]))])
     [occluded] = scorer.attributions(chain, ["occlusion"])["step"].values()
     assert occluded == pytest.approx(full - np.array(without))
     [paths] = scorer.attributions(chain, ["integrated-gradients"], units=["token"])["token"].values()

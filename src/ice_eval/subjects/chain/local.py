@@ -108,12 +108,8 @@ class AnswerScorer:
         """Remarks for the user on how the model is run; filled by the first chain."""
         self._checked = False
 
-    def scores(self, chain: EncodedChain, keep: KeepMasks, *, unit: ChainUnit) -> PerRow:
-        """Return the log-probability of the answer when the units of each row stay, (rows,)."""
-        return self.scores_of(chain, [(unit, keep)])
-
-    def scores_of(self, chain: EncodedChain, rows: Sequence[tuple[ChainUnit, KeepMasks]]) -> PerRow:
-        """Return the same for rows in several units, one after the other, in one stream of batches."""
+    def scores(self, chain: EncodedChain, rows: Sequence[tuple[ChainUnit, KeepMasks]]) -> PerRow:
+        """Return the log-probability of the answer when the units of each row stay, (rows,); all in one stream."""
         self._check(chain)
         inputs = Inputs.join([Delete().build(chain.cut_in(unit), keep, fills=NO_IDS) for unit, keep in rows])
         scorer = Scorer(self.model, chain.answer, budget=self.model.default_budget())
@@ -146,7 +142,7 @@ class AnswerScorer:
         for unit in units:
 
             def probed(_: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit) -> Any:
-                return [self.scores(chain, np.asarray(keep), unit=unit) for keep in masks]
+                return [self.scores(chain, [(unit, np.asarray(keep))]) for keep in masks]
 
             for name, method in chosen.items():
                 lens = Lens(observer, method.needs, seed, name, prober=probed)
@@ -209,7 +205,7 @@ def answer_tests(
             keep = np.concatenate([drawn, np.stack(list(tops.values()))])
             rows |= {(unit, size, each): keep if each == "sufficiency" else ~keep for each in directions}
     all_or_none = np.array([[True], [False]]).repeat(chain.steps.n_units, axis=1)
-    scores = scorer.scores_of(chain, [("step", all_or_none), *((unit, keep) for (unit, _, _), keep in rows.items())])
+    scores = scorer.scores(chain, [("step", all_or_none), *((unit, keep) for (unit, _, _), keep in rows.items())])
     full, empty = scores[:2].tolist()
     scored = np.split(scores[2:], np.cumsum([len(keep) for keep in rows.values()])[:-1].tolist())
     scores_of = dict(zip(rows, scored, strict=True))

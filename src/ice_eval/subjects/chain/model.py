@@ -253,8 +253,8 @@ class ChainModel(AskedModel):
             here = {"device": self.devices, "weights": self.inner.fingerprint}
         return ChainInfo(base_url=self.base_url, were_given=were_given, extra_body=self.extra_text, **here)
 
-    def account(self, rows_read: dict[str, int], *, were_given: bool, replies_thought: int) -> ChainInfo:
-        """Return the counts and the addresses of the replies, too."""
+    def account(self, *, were_given: bool, **facts: Any) -> ChainInfo:
+        """Return the counts and the addresses of the replies, too; `facts` are further fields."""
         store = self.asker.store
         replies = list(store.responses.values())
         served = servers.addresses(replies)
@@ -263,12 +263,11 @@ class ChainModel(AskedModel):
             base_url=served.get("base_url", self.base_url),
             base_urls=tuple(served.get("base_urls", ())),
             responses=dict(Counter(str(reply.status) for reply in replies)),
-            rows_read=rows_read,
-            replies_thought=replies_thought,
             served_models=tuple(sorted({reply.model for reply in replies if reply.model})),
             fingerprints=tuple(sorted({reply.fingerprint for reply in replies if reply.fingerprint})),
             tokens=TokenCount(**store.billed._asdict()),
             n_charged=store.n_charged,
+            **facts,
         )
 
     def default_budget(self) -> int:

@@ -140,11 +140,6 @@ class _Readings:
     def total(self) -> Counter[str]:
         return sum(self.by_pose.values(), Counter[str]())
 
-    @property
-    def thought_rates(self) -> dict[str, float]:
-        """The share of replies in each pose that reasoned anew, where any did."""
-        return {pose: count / self.by_pose[pose].total() for pose, count in self.thought.items() if count}
-
 
 class ChainSubject(Subject):
     """The chains of some problems: written by the model, or supplied by the user."""
@@ -729,10 +724,14 @@ class ChainSubject(Subject):
         self._report_cut_replies(read, reporter, may_end=not self._fields.levels)
         steps = {text for case in self.evaluated for text in case.texts} if "paraphrase" in self.fills else set[str]()
         n_written = len(steps & set(self.paraphrases))
-        given, n_thought = not self._unwritten, read.thought.total()
-        account = self.model.account(dict(read.total), were_given=given, replies_thought=n_thought)
-        paraphrased = {"written": n_written, "kept": len(steps) - n_written} if steps else {}
-        return {"chains": replace(account, paraphrased=paraphrased, thought_rates=read.thought_rates)}
+        account = self.model.account(
+            were_given=not self._unwritten,
+            rows_read=dict(read.total),
+            replies_thought=read.thought.total(),
+            paraphrased={"written": n_written, "kept": len(steps) - n_written} if steps else {},
+            thought_rates={pose: n / read.by_pose[pose].total() for pose, n in read.thought.items() if n},
+        )
+        return {"chains": account}
 
     def _ask_hints(self, folder: RunFolder, seed: int, reporter: Reporter) -> None:
         """Ask every question with each hint and without, and write what came of it."""
