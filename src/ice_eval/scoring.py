@@ -105,14 +105,12 @@ class Scorer:
         # A row is the first of its kind if its index is higher than those of all rows before it.
         first = np.flatnonzero(np.diff(np.maximum.accumulate(place), prepend=-1))
         submitted = Submitted(place, np.full((len(unique), len(self.labels.names)), np.nan))
-        new = np.arange(len(unique))
-        if known:
-            new = np.array([index for key, index in unique.items() if key not in known], dtype=np.int64)
-            for key, index in unique.items():
-                if key in known:
-                    submitted.scores[index] = known[key]
-            if progress is not None:
-                progress(len(rows) - int(share[new].sum()))
+        known = known or {}
+        for key in known.keys() & unique.keys():
+            submitted.scores[unique[key]] = known[key]
+        new = np.array([index for key, index in unique.items() if key not in known], dtype=np.int64)
+        if progress is not None and known:
+            progress(len(rows) - int(share[new].sum()))
         distinct = rows.take(first[new])
         for batch in self._batches(distinct, prefix):
             waiting = [batch]

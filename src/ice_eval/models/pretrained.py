@@ -35,6 +35,7 @@ from ice_eval.models.causal import CausalLM
 from ice_eval.models.classifier import SequenceClassifier
 from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
+from ice_eval.models.gradients import switched
 from ice_eval.models.headers import Stored, bounded, check_config, check_gguf, stored_tensors
 from ice_eval.models.transformer import HFModel
 
@@ -385,11 +386,9 @@ def _quiet() -> Iterator[None]:
     messages: Any = transformers.utils.logging
     accelerate = logging.getLogger("accelerate")
     with contextlib.ExitStack() as restored:
-        restored.callback(messages.set_verbosity, messages.get_verbosity())
-        restored.callback(accelerate.setLevel, accelerate.level)
+        restored.enter_context(switched(messages.set_verbosity, logging.ERROR, messages.get_verbosity()))
+        restored.enter_context(switched(accelerate.setLevel, logging.ERROR, accelerate.level))
         if messages.is_progress_bar_enabled():
             restored.callback(messages.enable_progress_bar)
-        messages.set_verbosity_error()
         messages.disable_progress_bar()
-        accelerate.setLevel(logging.ERROR)
         yield
