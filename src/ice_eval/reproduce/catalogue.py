@@ -3,7 +3,7 @@
 import importlib.resources
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -48,10 +48,6 @@ class Item:
     needs: str = ""
     """Data that the user supplies, beside those of its experiments."""
     note: str = ""
-
-    @property
-    def kind(self) -> Literal["table", "figure"]:
-        return "table" if self.label.startswith("tab:") else "figure"
 
     @property
     def file(self) -> str:

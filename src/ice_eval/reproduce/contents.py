@@ -42,7 +42,6 @@ _LARGEST, _SMALLEST, _REPRESENTATIVE = 6, 4, 6
 _ABBREVIATIONS = {"faithful": "F", "weakly faithful": "WF", "near-random": "NR", "anti-faithful": "AF"}
 _STYLES = {"yes-no": "yes/no", "true-false-unknown": "T/F/U"}
 """Our names of prompts, and the paper's where they differ."""
-_LARGE, _MEDIUM, _SMALL = 0.8, 0.5, 0.2
 _ALPHA = 0.05
 _DRAWS = 4
 """Random draws of the paper's rate of contamination."""
@@ -236,7 +235,7 @@ def _interpretation(effect_size: float | None) -> str | None:
     """Return the paper's description of a standardized effect size."""
     if effect_size is None or effect_size < 0:
         return None if effect_size is None else "Anti"
-    limits = ((_LARGE, "Large"), (_MEDIUM, "Medium"), (_SMALL, "Small"))
+    limits = ((0.8, "Large"), (0.5, "Medium"), (0.2, "Small"))
     return next((word for limit, word in limits if effect_size >= limit), "Negligible")
 
 
