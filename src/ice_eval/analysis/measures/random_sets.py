@@ -295,10 +295,9 @@ class Interactions(Measure):
                         if len(own.get(name, ())) > 1:
                             rng = rng_for(config.seed, "interactions", operator, attribution, str(k), name)
                             line = _against_random(fit, kept, own[name], rng)
-                            if line is not None:
-                                found[attribution, operator, k].append((name, *line))
+                            found[attribution, operator, k] += [(name, *line)] if line is not None else []
         lines = []
-        for key, of_key in found.items():
+        for key, of_key in ((key, of_key) for key, of_key in found.items() if of_key):
             used = [run.inputs[name] for name, *_ in of_key]
             additive, interaction, stronger = np.array([numbers for _, *numbers in of_key]).T
             groups = _base.groups_of(used)
