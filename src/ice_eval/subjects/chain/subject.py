@@ -175,7 +175,6 @@ class ChainSubject(Subject):
         """Step -> the words that the model found for it."""
         self._pool: interventions.StepPool | None = None
         self._model: ChainModel | None = None
-        self._answered_before: str | None = None
         self._stored: Manifest | None = None
 
     @property
@@ -217,9 +216,7 @@ class ChainSubject(Subject):
     def identity(self) -> dict[str, Any]:
         plain = {name: value for name, value in vars(self._fields).items() if SETTINGS[name].role == "rows"}
         hashes = {
-            "prompt": content_hash(
-                [chat.ASK, chat.CONCLUDE, chat.NEUTRAL, RATE, interventions.PARAPHRASE, interventions.HINTS]
-            ),
+            "prompt": content_hash([*chat.PROMPTS, RATE, interventions.PARAPHRASE, interventions.HINTS]),
             "pose": self._fields.poses[0],
             "example": self._shown,
             "problems": content_hash([asdict(each) for each in self._asked.values()]),
@@ -252,7 +249,6 @@ class ChainSubject(Subject):
             poses=tuple(dict.fromkeys([*before.poses, *now.poses])),
             hints=tuple(dict.fromkeys([*before.hints, *now.hints])),
         )
-        self._answered_before = stored.chains.base_url
         self._stored = stored
         return self
 
@@ -301,7 +297,8 @@ class ChainSubject(Subject):
         if not self._has_rationales(engine.config, planned):
             planned = self.model.asker.plan([*expected, *self._most_rationales(engine)])
         reporter.say(f"about the chains: at most {planned}")
-        before, here = self._answered_before, self.model.base_url
+        stored_chains = None if self._stored is None else self._stored.chains
+        before, here = stored_chains and stored_chains.base_url, self.model.base_url
         if before is not None and before != here and planned.n_to_ask:
             reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
         self._refuse_costs(planned, "about the steps of the chains")

@@ -25,7 +25,7 @@ from ice_eval.settings import RunConfig
 from ice_eval.subjects.context.answers import CitedAnswer, Claim, as_one_claim
 from ice_eval.subjects.context.judged import JudgedModel
 from ice_eval.subjects.context.readers import with_claims
-from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, claims_of, field_of, plain_text
+from ice_eval.subjects.context.tasks import BEFORE_ANSWER, CitationTask, field_of, plain_text
 from ice_eval.tasks import numbered_rows
 
 _MOST_PROBLEMS = 3
@@ -94,7 +94,10 @@ class ContextSubject(Subject):
 
     @cached_property
     def _every_claim(self) -> list[tuple[str, CitedAnswer, Claim]]:
-        return claims_of([as_one_claim(answer) for answer in self.answers] if self.whole else self.answers)
+        """All claims, each with its id and its answer."""
+        answers = [as_one_claim(answer) for answer in self.answers] if self.whole else self.answers
+        numbered = ((answer, *pair) for answer in answers for pair in enumerate(answer.claims, start=1))
+        return [(f"{answer.id}#{claim.number or number}", answer, claim) for answer, number, claim in numbered]
 
     @cached_property
     def _claims(self) -> dict[str, tuple[CitedAnswer, Claim]]:

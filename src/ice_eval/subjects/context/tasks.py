@@ -1,6 +1,5 @@
 """The task `citations`: how a question, its passages and an answer become a prompt."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -105,15 +104,6 @@ def plain_text(text: str, claim: Claim) -> str:
 def field_of(passage: Passage) -> str:
     """Return the name of the field that holds the text of a passage."""
     return f"{PASSAGE_FIELD}{passage.name}"
-
-
-def claims_of(answers: Sequence[CitedAnswer]) -> list[tuple[str, CitedAnswer, Claim]]:
-    """Return all claims, each with its id and its answer."""
-    return [
-        (f"{answer.id}#{claim.number or number}", answer, claim)
-        for answer in answers
-        for number, claim in enumerate(answer.claims, start=1)
-    ]
 
 
 @task("citations")
