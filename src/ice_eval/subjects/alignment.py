@@ -447,11 +447,11 @@ def _streams(tokens: Sequence[str]) -> Iterator[_Stream]:
     for placeholder in (None, _WORD, _RUN) if any(token in _UNKNOWN for token in tokens) else (None, _WORD):
         for spell in (_utf8, _marked, _letters):
             spelled = [spell(token) for token in tokens]
-            if placeholder is not None:  # special tokens are skipped
-                special = [_SPECIAL.fullmatch(token.strip("Ġ▁ ")) is not None for token in tokens]
-                unknown = [placeholder.encode() if token in _UNKNOWN else None for token in tokens]
-                triples = zip(spelled, special, unknown, strict=True)
-                spelled = [b"" if skipped else other or own for own, skipped, other in triples]
+            for index, token in enumerate(tokens if placeholder else ()):
+                if _SPECIAL.fullmatch(token.strip("Ġ▁ ")):
+                    spelled[index] = b""
+                elif token in _UNKNOWN:
+                    spelled[index] = None if placeholder is None else placeholder.encode()
             known = [each for each in spelled if each is not None]
             if len(known) < len(spelled):
                 continue

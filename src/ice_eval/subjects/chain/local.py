@@ -141,7 +141,9 @@ class AnswerScorer:
         found: dict[ChainUnit, dict[str, PerUnit]] = {unit: {} for unit in units}
         for unit in units:
 
-            def probed(_: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit) -> Any:
+            def probed(
+                _: Sequence[Encoded], masks: Sequence[KeepMasks], repeat: int, unit: ChainUnit = unit
+            ) -> list[PerRow]:
                 return [self.scores(chain, [(unit, np.asarray(keep))]) for keep in masks]
 
             for name, method in chosen.items():
