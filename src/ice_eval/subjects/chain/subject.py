@@ -162,10 +162,11 @@ class ChainSubject(Subject):
         self.task, self.codec = task, StepCodec()
         self.arrangements = tuple(arrangements)
         self._fields, self._example = ChainFields(**fields), task.example if worked_example else None
-        self._asked = {_problem(each).id: each for each in problems}
-        self._problems = [_problem(each) for each in self._asked.values()]
-        self._given = [each for each in self._asked.values() if isinstance(each, GivenChain)]
-        self._unwritten = [each for each in self._asked.values() if isinstance(each, Problem)]
+        pairs = [(each, None) if isinstance(each, Problem) else (each.problem, each) for each in problems]
+        self._asked = {problem.id: (problem, given) for problem, given in pairs}
+        self._problems = [problem for problem, _ in self._asked.values()]
+        self._given = [given for _, given in self._asked.values() if given is not None]
+        self._unwritten = [problem for problem, given in self._asked.values() if given is None]
         self._n_further = sum(each.n_further for each in self._given)
         self._cases: dict[str, Case] = {}
         self._by_id: dict[int, Case] = {}
@@ -181,16 +182,15 @@ class ChainSubject(Subject):
     def examples(self) -> list[Example]:
         """The problems as examples; `complete` adds their chains."""
         found = []
-        for name, each in self._asked.items():
-            problem = _problem(each)
+        for problem, given in self._asked.values():
             fields = {chains.QUESTION: problem.shown}
             if problem.gold is not None:
                 fields[chains.GOLD] = problem.gold.value
-            if isinstance(each, GivenChain):
-                fields[chains.CHAIN] = each.chain.response
-                if isinstance(each.final, FinalAnswer):
-                    fields[chains.ANSWER] = each.final.value
-            found.append(Example(name, fields))
+            if given is not None:
+                fields[chains.CHAIN] = given.chain.response
+                if isinstance(given.final, FinalAnswer):
+                    fields[chains.ANSWER] = given.final.value
+            found.append(Example(problem.id, fields))
         return found
 
     @property
@@ -219,7 +219,7 @@ class ChainSubject(Subject):
             "prompt": content_hash([*chat.PROMPTS, RATE, interventions.PARAPHRASE, interventions.HINTS]),
             "pose": self._fields.poses[0],
             "example": self._shown,
-            "problems": content_hash([asdict(each) for each in self._asked.values()]),
+            "problems": content_hash([asdict(given or problem) for problem, given in self._asked.values()]),
             "extra_body": None if self._model is None else self._model.extra_text,
         }
         return {"task": self.task.name, "task_version": self.task.version, **hashes, **plain}
@@ -746,7 +746,3 @@ class ChainSubject(Subject):
 def _reason(reading: AnswerReading) -> str:
     """Return why an answer cannot be read, or `read`."""
     return reading.reason if isinstance(reading, Unreadable) else _READ
-
-
-def _problem(each: Problem | GivenChain) -> Problem:
-    return each if isinstance(each, Problem) else each.problem
