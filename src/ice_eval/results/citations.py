@@ -218,7 +218,6 @@ def _word_lines(claims: Sequence[ClaimLine]) -> Iterator[records.WordLine]:
 
 
 def _scored_tokens(folder: RunFolder) -> dict[str, int]:
-    """Return the number of tokens of each claim."""
     found: dict[str, int] = {}
     for part in folder.parts():
         names = Names(folder.columns(part).ids, (), (), ())

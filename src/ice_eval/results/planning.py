@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,16 +225,14 @@ def plan(
     spreads, cost = list(by_cell.values()), cost.at(asked_fills)
     enough = sets_for(spreads, cost, m=m)
 
-    def choice(name: str, n: int, m: int, n_fills: int = asked_fills) -> Choice:
-        return _choice(name, n, m, [spread.at(n_fills) for spread in spreads], cost.at(n_fills))
-
-    fewer = _with_pilot(choice("--adaptive dataset", n, enough.m), cost)
+    choice = partial(_choice, spreads=spreads, cost=cost)
+    fewer = _with_pilot(choice("--adaptive dataset", n, enough.m, asked_fills), cost)
     if adaptive == "dataset":
         choices = [replace(fewer, name="as asked")]
     elif adaptive == "examples":
-        choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m))]
+        choices = [choice("as asked, about", n, _sequential_sets(folder, config, m=m), asked_fills)]
     else:
-        choices = [choice("as asked", n, m), *([fewer] if fewer.m < m else [])]
+        choices = [choice("as asked", n, m, asked_fills), *([fewer] if fewer.m < m else [])]
     n_fills = fills_for(spreads, cost, m=enough.m)
     many = [spread.at(n_fills) for spread in spreads]
     suffix, wanted = f", --n-fills {n_fills}" if n_fills != asked_fills else "", list[tuple[str, int]]()
@@ -260,14 +259,15 @@ def plan(
     )
 
 
-def _choice(name: str, n: int, m: int, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
+def _choice(name: str, n: int, m: int, n_fills: int, *, spreads: Sequence[stats.Spread], cost: Cost) -> Choice:
+    spreads, cost = [spread.at(n_fills) for spread in spreads], cost.at(n_fills)
     rows = n * cost.rows(m)
     tokens = n * (cost.tokens_example - cost.tokens_attribution + cost.sets(m) * cost.tokens_set)
     return Choice(
         name=name,
         n=n,
         m=m,
-        fills=cost.n_fills,
+        fills=n_fills,
         rows=round(rows),
         tokens=round(tokens + n * cost.tokens_attribution),
         minutes=round((n * cost.seconds_attribution + tokens * cost.seconds_token) / 60, 2),
