@@ -326,4 +326,4 @@ def _short(name):
 def test_the_page_counts_the_figures_right():
     page = Path(__file__).parents[2].joinpath("docs", "reproduce.md").read_text(encoding="utf-8")
     found = claims()
-    assert f"Of {len(found)}, the tables bear out {sum(claim.agrees for claim in found)}" in page
+    assert f"states {len(found)} numbers. Its tables confirm {sum(claim.agrees for claim in found)}" in page
