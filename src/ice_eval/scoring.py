@@ -23,19 +23,24 @@ _UNEVEN = 4
 
 LARGEST_NOISE = 0.05
 """Largest change of a probability that rounding explains where an input is scored alone, in types of 16 bits."""
+BATCHES = "depend on the other inputs of a batch"
+"""Part of every message about that."""
 
 
 def depends_on_batch(model: Model, rows: Inputs, labels: Labels, *, prefix: int = 0) -> str | None:
     """Return a warning if the scores of a few rows are others where each is scored alone; None if they are not."""
     alone, together = model.again(rows, labels, prefix=prefix), model.log_scores(rows, labels, prefix=prefix)
-    known = np.isfinite(alone) & np.isfinite(together)  # a score that is no number is reported with its example
+    known = np.isfinite(alone) & np.isfinite(together)  # a score that is a number in neither belongs to its example
     change = float(np.abs(np.exp(alone[known]) - np.exp(together[known])).max(initial=0.0))
-    if change <= LARGEST_NOISE:
+    if n_apart := np.count_nonzero((np.isfinite(alone) != np.isfinite(together)).any(axis=1)):
+        how = f"{n_apart} of {len(rows)} inputs have a score only alone or only with others, else NaN or infinity."
+    elif change > LARGEST_NOISE:
+        how = (
+            f"a probability changes by {change:.2f} where an input is scored alone. --token-budget 1 scores each alone."
+        )
+    else:
         return None
-    return (
-        f"the scores of {model.name} depend on the other inputs of a batch: a probability changes by {change:.2f} "
-        "where an input is scored alone. --token-budget 1 scores each alone."
-    )
+    return f"the scores of {model.name} {BATCHES}: {how}"
 
 
 @dataclass

@@ -17,6 +17,7 @@ import ice_eval as ice
 from ice_eval.models import load_model
 from ice_eval.models.function import TextCodec, WordCodec
 from ice_eval.report import conclude
+from ice_eval.results.records import NoiseGuard
 from ice_eval.tasks import adhoc_task, as_functions_read, load_task
 
 PROMPT = "Review: {text}\nSentiment:"
@@ -173,6 +174,29 @@ def test_a_function_that_depends_on_its_batch_is_reported_before_and_after():
     problems, told = problems_of(relative)
     assert any("depend on the other inputs of a batch: a probability changes by" in each for each in told)
     assert any("were scored again alone, a probability changed by" in each for each in problems)
+    assert sum("depend on the other inputs of a batch" in each for each in problems) == 1
+
+
+def test_a_batch_that_agrees_with_single_inputs_by_chance_does_not_hide_a_problem():
+    """Only batches of four are answered the other way round: those of the check before the run."""
+    data = ice.Records([{"text": text} for text in [*TEXTS, "a great film"]])
+    problems, _ = problems_of(lambda texts: judge(texts)[:, :: -1 if len(texts) == 4 else 1], data=data)
+    assert any("depend on the other inputs of a batch: a probability changes by" in each for each in problems)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_function_without_an_answer_to_the_first_text_of_each_batch_is_a_problem(value):
+    def first_unknown(texts):
+        found = judge(texts)
+        found[0] = value
+        return found
+
+    run = ice.evaluate(first_unknown, task(), attributions=["random"], operators=["delete"], m=5)
+    manifest = run.folder.manifest()
+    assert manifest.noise_guard == NoiseGuard(rows=8, unscored=8, log_score=None, probability=None)
+    problems = conclude(run.folder.summary(), manifest).problems
+    assert any("of 8 rows that were scored again alone, 8 got NaN or infinity" in each for each in problems)
+    assert any("inputs have a score only alone or only with others" in each for each in manifest.warnings)
 
 
 def test_columns_in_another_order_are_a_problem():

@@ -141,11 +141,13 @@ class FunctionModel(Model):
 
     def log_scores(self, batch: Inputs, labels: Labels, *, prefix: int = 0) -> LogScores:
         clipped = np.clip(self._returned(batch, labels), _SMALLEST, None)
-        return np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
+        with np.errstate(invalid="ignore"):  # an infinite row becomes NaN, which is reported with its example
+            return np.log(clipped) - np.log(clipped.sum(axis=1, keepdims=True))  # type: ignore[no-any-return]
 
     def doubts(self, batch: Inputs, labels: Labels) -> list[str]:
         sums = self._returned(batch, labels).sum(axis=1)
-        if np.abs(sums - 1).max() <= _SUM_TOLERANCE:
+        sums = sums[np.isfinite(sums)]
+        if np.abs(sums - 1).max(initial=0.0) <= _SUM_TOLERANCE:
             return []
         return [
             f"the rows that the function {self.name} returns do not sum to 1 (the sums are {sums.min():.3g} to "

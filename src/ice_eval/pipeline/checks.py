@@ -58,8 +58,7 @@ def checked(job: Job) -> Checked:
     notes = [*job.workers.ask(Replica.notes), *([note] if note else []), *of_data, *brought, *of_methods, *found]
     if stored is not None:  # nothing is scored where nothing is missing
         return Checked(replace(job, spec=spec), notes, stored.warnings)
-    doubts = job.workers.ask(partial(Replica.doubts, spec=spec))
-    return Checked(replace(job, spec=spec), [*notes, *doubts.of_batches], doubts.of_scores)
+    return Checked(replace(job, spec=spec), notes, job.workers.ask(partial(Replica.doubts, spec=spec)))
 
 
 def _refuse_other_fields(methods: Mapping[str, Attribution], stored: Manifest | None) -> None:

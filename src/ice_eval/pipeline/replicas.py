@@ -143,15 +143,15 @@ class Replica:
             )
         return found
 
-    def doubts(self, spec: RunSpec) -> "Doubts":
+    def doubts(self, spec: RunSpec) -> tuple[str, ...]:
         """Return reasons to doubt the scores, from a few rows that are scored together and each alone."""
         engine = self.engine(spec)
         rows, prefix = _checked_rows(engine, spec.examples[: spec.config.n])
         if rows is None or spec.subject.repeats_inputs or self.model.server is not None:
-            return Doubts()
+            return ()
         labels = engine.scorer.labels
         noise = depends_on_batch(self.model, rows, labels, prefix=prefix)
-        return Doubts(tuple(self.model.doubts(rows, labels)), () if noise is None else (noise,))
+        return (*self.model.doubts(rows, labels), *([] if noise is None else [noise]))
 
     def try_attributions(self, spec: RunSpec, done: Collection[str]) -> None:
         """Run every attribution on one short example, so that incompatible ones stop the run before its first row."""
@@ -193,18 +193,14 @@ class Replica:
         batched, inputs = ledger.scores[chosen], ledger.inputs.take(chosen)
         prefix = common_start([inputs.row(row) for row in range(len(inputs))])
         alone = self.model.again(inputs, self.engine(spec).scorer.labels, prefix=prefix)
+        scored = np.isfinite(alone).all(axis=1)
+        before, now = batched[scored], alone[scored]
         return NoiseGuard(
             rows=len(chosen),
-            log_score=float(np.abs(alone - batched).max()),
-            probability=float(np.abs(np.exp(alone) - np.exp(batched)).max()),
+            unscored=int(np.count_nonzero(~scored)),
+            log_score=float(np.abs(now - before).max()) if scored.any() else None,
+            probability=float(np.abs(np.exp(now) - np.exp(before)).max()) if scored.any() else None,
         )
-
-
-class Doubts(NamedTuple):
-    """Reasons to doubt the scores of a model."""
-
-    of_scores: tuple[str, ...] = ()
-    of_batches: tuple[str, ...] = ()
 
 
 def _checked_rows(engine: Engine, examples: Sequence[Example]) -> tuple[Inputs | None, int]:

@@ -19,9 +19,9 @@ from ice_eval.report.sentences import (
 )
 from ice_eval.results import Configuration, Manifest, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import RobustnessLine
+from ice_eval.results.records import NoiseGuard, RobustnessLine
 from ice_eval.results.summary import CONTROL, Dropped, below_chance, dropped
-from ice_eval.scoring import LARGEST_NOISE
+from ice_eval.scoring import BATCHES, LARGEST_NOISE
 from ice_eval.stats.verdict import MARGIN
 from ice_eval.table import Column, Table, interval, percent, table_of, whole
 
@@ -253,18 +253,14 @@ def _problems(summary: Summary, manifest: Manifest, failed: Dropped) -> Iterator
     if failed.n:
         reasons = "; ".join(f"{why} ({n})" for why, n in failed.reasons.items())
         yield f"{lost(failed)} ({percent(failed.share)}): {reasons}."
-    yield from manifest.warnings
+    noise = list(_noise(manifest.noise_guard))
+    yield from (each for each in manifest.warnings if not noise or BATCHES not in each)
     known = [line for line in summary.configurations if line.accuracy is not None and line.n_gold]
     if known and summary.chains is None and len(manifest.labels) > 1:
         line = max(known, key=lambda each: each.n_gold)
         found = below_chance(line.accuracy or 0.0, line.n_gold, manifest.labels)
         yield from [] if found is None else [found]
-    guard = manifest.noise_guard
-    if guard is not None and guard.probability > LARGEST_NOISE:
-        yield (
-            f"Scores depend on the other inputs of a batch: of {guard.rows} rows that were scored again alone, a "
-            f"probability changed by {guard.probability:.2f}. --token-budget 1 scores each alone."
-        )
+    yield from noise
     for line in summary.configurations:
         if control_fails(line):
             place = f"{setting_of(place_of(line))}; p adj. {line.p_adjusted:.4f}"
@@ -272,6 +268,20 @@ def _problems(summary: Summary, manifest: Manifest, failed: Dropped) -> Iterator
                 f"The random control wins {percent(line.win_rate)} under {line.operator}, where {expected([line])} is "
                 f"expected ({place}): win rates of this run may be wrong."
             )
+
+
+def _noise(guard: NoiseGuard | None) -> Iterator[str]:
+    """Yield what rows that were scored again alone say against the scores of a batch."""
+    if guard is None:
+        return
+    changes = []
+    if guard.unscored:
+        changes.append(f"{guard.unscored} got NaN or infinity where the run has a score")
+    if guard.probability is not None and guard.probability > LARGEST_NOISE:
+        changes.append(f"a probability changed by {guard.probability:.2f}")
+    if changes:
+        advice = "" if guard.unscored else " --token-budget 1 scores each alone."
+        yield f"Scores {BATCHES}: of {guard.rows} rows that were scored again alone, {listed(changes)}.{advice}"
 
 
 def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> Iterator[Tile]:

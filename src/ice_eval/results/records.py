@@ -86,8 +86,11 @@ class NoiseGuard(Record):
     """Largest differences between rows that were scored alone and in their batch."""
 
     rows: int
-    log_score: float
-    probability: float
+    unscored: int = 0
+    """Rows whose score is NaN or infinite where they are scored alone."""
+    log_score: float | None
+    """None if all rows are `unscored`."""
+    probability: float | None
 
 
 class PlannedSets(Record):

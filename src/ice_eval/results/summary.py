@@ -65,7 +65,7 @@ def rescore(folder: RunFolder) -> Summary:
         raise ConfigError(f"{folder.path} holds no scored example; run the same command again to score them.")
     with folder.writing_outcomes() as write:
         grouped = outcomes_by_configuration(folder, config, write=write)
-    noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability
+    noise = 0.0 if manifest.noise_guard is None else manifest.noise_guard.probability or 0.0
     summary = replace(summarise(grouped, config, notes=manifest.flags, noise=noise), cut=_cut_texts(folder))
     if config.chain is not None:
         summary = with_chains(summary, folder, config, grouped)
