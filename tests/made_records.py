@@ -23,10 +23,13 @@ def settings(**changes):
     return RunSettings(**{**known, **named, **changes})
 
 
+IDENTITY = {"weights": "0", "dtype": "float32", "data": "0", "chat": False, "system": None}
+
+
 def manifest(**changes):
     """The manifest of a finished run."""
     made = {
-        "status": "complete", "config": settings(), "attributions": {}, "config_hash": "0", "identity": {},
+        "status": "complete", "config": settings(), "attributions": {}, "config_hash": "0", "identity": IDENTITY,
         "labels": ("negative", "positive"), "label_ids": ((0,), (1,)), "label_scoring": "first",
         "data": DataInfo(origin="nowhere", examples=1), "prompt": "{text}", "device": "cpu", "threads": 1,
         "token_budget": 100, "part_size": 16, "flags": (), "versions": {}, "started": "2026-01-01T00:00:00+00:00",

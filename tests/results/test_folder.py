@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.made_records import manifest
+from tests.made_records import IDENTITY, manifest
 from tests.rows import ledger_of as ledger_with
 from tests.small_runs import run, texts
 
@@ -350,9 +350,7 @@ def test_a_file_of_examples_that_another_program_wrote_is_read_as_ours(hand_made
 
 
 def test_a_manifest_carries_the_format_and_comes_back(folder):
-    content = manifest(
-        status="running", labels=("négatif", "positif"), identity={"m": 9, "chat": False, "system": None}
-    )
+    content = manifest(status="running", labels=("négatif", "positif"), identity={**IDENTITY, "m": 9})
     folder.write_manifest(content)
     assert RunFolder.existing(folder.path).manifest() == content
     assert json.loads((folder.path / "manifest.json").read_text(encoding="utf-8"))["schema"] == SCHEMA == 3
@@ -388,10 +386,12 @@ def test_a_wrong_value_is_named_with_its_file_and_field(folder, path, value, sai
         RunFolder.existing(folder.path)
 
 
-@pytest.mark.parametrize("name", ["status", "config", "identity"])
+@pytest.mark.parametrize(
+    "name", ["status", "config", "identity", *(f"identity.{each}" for each in ("data", "dtype", "chat", "system"))]
+)
 def test_a_manifest_without_its_parts_is_damaged(folder, name):
     content = as_json(manifest())
-    del content[name]
+    del (content["identity"] if "." in name else content)[name.removeprefix("identity.")]
     (folder.path / "manifest.json").write_text(json.dumps(content))
     with pytest.raises(ConfigError, match=rf"manifest\.json is damaged: it has no {name}"):
         RunFolder.existing(folder.path)

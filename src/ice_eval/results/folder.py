@@ -35,6 +35,8 @@ _PART = re.compile(r"part-(\d{6})-(\d{3})\.parquet")
 _CHECKSUM_LINE = re.compile(rf"([0-9a-f]{{64}})  ((?:ledger|inputs)/{_PART.pattern})")
 _KINDS = ("ledger", "inputs")
 """Folders of part files in the order of writing: an attribution is written only after its rows."""
+_IDENTITY = ("weights", "dtype", "data", "chat", "system")
+"""Fields of the identity that every run has, apart from those about chains."""
 _COST = b"ice_cost"
 _LINES_AT_ONCE = 1024
 """Outcomes converted to records together: a record takes some kilobytes."""
@@ -162,6 +164,9 @@ class RunFolder:
             check_stored(found.config)
         except ConfigError as exc:
             raise ConfigError(f"{path} is damaged: config: {exc}") from exc
+        lost = [name for name in _IDENTITY if name not in found.identity]
+        if lost and found.config.chain is None:
+            raise ConfigError(f"{path} is damaged: it has no identity.{lost[0]}.")
         for name in ("part_size", "token_budget"):
             if (number := getattr(found, name)) is not None and number < 1:
                 raise ConfigError(f"{path} is damaged: {name} is {number} (a number from 1 on is expected).")

@@ -111,10 +111,8 @@ def contradiction(folder: RunFolder) -> str | None:
 
 def _lost(manifest: Manifest) -> str | None:
     """Return a part of the manifest that every finished run has and this one lacks."""
-    known = {f"identity.{name}": name in manifest.identity for name in ("data", "dtype", "weights")}
     methods = {name: each.get("method") for name, each in manifest.attributions.items()}
-    found = {**(known if manifest.chains is None else {}), "labels": bool(manifest.labels)}
-    found |= {
+    found = {"labels": bool(manifest.labels)} | {
         f"attributions.{name}.method": bool(methods.get(name)) for name in (*manifest.config.attributions, *methods)
     }
     return next((name for name, is_known in found.items() if not is_known), None)
