@@ -171,6 +171,19 @@ def test_the_four_sentences_come_first_and_infill_has_other_texts(work, made):
     assert len((work.path / "data" / "sst2.jsonl").read_text().splitlines()) == 10
 
 
+def test_revisions_of_the_hub_stand_beside_those_of_the_paper_and_files_have_none(choices, made, tmp_path):
+    work = Reproduction.opened(tmp_path, {**choices, "data_dir": None})
+    found = {(v.place["task"], v.quantity): v for v in contents.versions(work.sources())}
+    assert found["sst2", "source"].ours == "nyu-mll/glue/sst2/validation"
+    for task in ("sst2", "imdb", "ag_news"):
+        assert len(found[task, "revision"].ours) == 15
+        assert found[task, "revision"].ours == found[task, "revision"].published
+    assert found["esnli", "revision"].ours == "cdb5c3d5eed6ead"
+    assert found["esnli", "revision"].published == "a160e6a02bbb8d8"
+    files = {v.place["task"]: v for v in made["tab:versions"].values if v.quantity == "revision"}
+    assert files["sst2"].ours is None and files["sst2"].reason == "the data are a file"
+
+
 def test_a_published_number_stands_beside_a_model_of_the_paper(choices, tmp_path, data):
     """The toy model in a folder whose name is that of a model of the paper is compared with it."""
     from ice_eval.reproduce.contents import published

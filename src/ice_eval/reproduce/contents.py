@@ -55,6 +55,8 @@ _CONFIGURATION = ("model", "task", "attribution")
 _OF_ENCODERS = {"sufficiency": 1.0, "significant_rate": PERCENT, "auc_sufficiency": 1.0}
 """Numbers of an encoder, and the scale of the published ones."""
 _OF_MODELS = ("size", "type", "source")
+_SHORT = 15
+"""Digits of a revision in the paper."""
 
 
 class Sources(NamedTuple):
@@ -504,10 +506,14 @@ def models(sources: Sources) -> list[Value]:
 
 
 def versions(sources: Sources) -> list[Value]:
-    """Return the source of the data of every task of the English grid, with its revision."""
-    known, values = {row["task"]: row["revision"] for row in paper_table("datasets").rows}, list[Value]()
-    for name, origin in {task.name: task.data.origin for _, task in sources.tasks("english")}.items():
-        values += beside({"task": name}, revision=Cell(origin, known.get(name) or None))
+    """Return the source of the data of every task of the English grid, and the beginning of its revision."""
+    known, values = {row["task"]: row for row in paper_table("datasets").rows}, list[Value]()
+    for name, data in {task.name: task.data for _, task in sources.tasks("english")}.items():
+        row, commit = known.get(name, {}), data.commit
+        revision = Cell(
+            commit and commit[:_SHORT], row.get("revision") or None, reason="" if commit else "the data are a file"
+        )
+        values += beside({"task": name}, source=Cell(data.origin, row.get("source")), revision=revision)
     return values
 
 
