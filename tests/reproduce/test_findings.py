@@ -1,19 +1,21 @@
 """Statements of the paper beside the runs of the toy model, counted again from bench.json."""
 
 import json
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from ice_eval import stats
-from ice_eval.reproduce import contents
+from ice_eval.reproduce import chosen, contents
 from ice_eval.reproduce.contents import Sources
 
 
 @pytest.fixture(scope="module")
 def found(work):
-    return {each.statement: each for each in work.findings()}
+    return {each.statement: each for each in work.findings(chosen([]))}
 
 
 def rates(work, **where):
@@ -122,6 +124,64 @@ def test_one_correlation_of_several_does_not_settle_that_overlap_and_win_rate_ar
     wide = stats.correlate(x, 0.52 * x + 0.24 * noise, rng=np.random.default_rng(0), level=1 - 0.05 / 4).interval
     assert wide.low < 0 and f"{r.r:+.2f} [{wide.low:+.2f}, {wide.high:+.2f}]" in among.ours
     assert among.holds == "not settled"
+
+
+def twice(grid):
+    """The runs of a grid, and the same again under another name of their model, as of a copied folder."""
+    other = {run.name: replace(run, model="copy", name=f"{run.name}-copy") for run in grid.runs}
+    again = {
+        name: getattr(grid, name) + tuple(replace(x, run=other[x.run.name]) for x in getattr(grid, name))
+        for name in ("configurations", "agreement")
+    }
+    return replace(grid, runs=(*grid.runs, *other.values()), **again)
+
+
+def test_a_copy_of_a_model_adds_no_evidence(work):
+    """Configurations on the same texts are one group: intervals stay, and three data sets settle no majority."""
+    sources = work.sources()
+    copied = Sources(lambda name: twice(sources.grid(name)), sources.tasks)
+    once, again = ({x.statement: x for x in contents.findings(each)} for each in (sources, copied))
+    for statement in (
+        "Deletion exceeds infill on short texts", "Infill exceeds deletion on long texts (IMDB)",
+        "The operator decides whether attention passes 55 %", "Explanations are worse than random under deletion",
+    ):  # fmt: skip
+        limits = [re.search(r"\[\d+, \d+\], \d data sets?", each[statement].ours)[0] for each in (once, again)]
+        assert limits[0] == limits[1]
+        count, n = re.match(r"(\d+) of (\d+)", once[statement].ours).groups()
+        assert again[statement].ours.startswith(f"{2 * int(count)} of {2 * int(n)} ")
+    assert again["Deletion exceeds infill on short texts"].holds == "not settled"
+
+
+def test_a_majority_needs_several_data_sets():
+    assert contents._majority("", "", [(task, True) for task in "abc"] * 2).holds == "not settled"
+    assert contents._majority("", "", [("a", True)] * 40).holds == "not settled"
+    assert contents._majority("", "", [(str(task), True) for task in range(8)]).holds == "yes"
+
+
+def test_points_on_the_same_texts_are_one_group():
+    points = [
+        (task, x, x + noise) for task, noise in zip("abc", (0.1, 0.2, -0.1), strict=True) for x in (0.1, 0.4, 0.7)
+    ]
+    found = contents._correlated("", "", points, "prompts")
+    assert found.holds == "not settled" and found.ours.endswith(", 9 prompts, 3 data sets") and "[" not in found.ours
+    alone = contents._correlated("", "", [(str(n), x, y) for n, (_, x, y) in enumerate(points)], "prompts")
+    assert alone.holds == "no"
+
+
+def test_models_are_named_where_there_are_several(work):
+    sources = work.sources()
+    copied = Sources(lambda name: twice(sources.grid(name)), sources.tasks)
+    [alone], [both] = list(contents._masks(sources)), list(contents._masks(copied))
+    assert alone.ours.startswith("attention ")
+    assert {part.split()[0] for part in both.ours.split("; ")} == {"toy", "copy"}
+
+
+def test_statements_are_those_about_the_chosen_items_and_have_data(work):
+    assert {each.statement for each in work.findings(chosen(["tab:operator_ablation"]))} == {
+        "Masks lower the win rates of language models"
+    }
+    assert work.findings(chosen(["tab:models", "tab:versions", "tab:eraser-comparison"])) == []
+    assert "no data" in {each.holds for each in work.findings(chosen(["all"]))}
 
 
 def test_without_runs_every_statement_has_no_data(work):

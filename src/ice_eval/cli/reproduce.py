@@ -94,25 +94,25 @@ def reproduce(
     reporter, place = Bar(), executor_named(execution.pop("executor"), **execution)
     work.run(items, executor=place, reporter=reporter)
     made = work.written(items, reporter)
-    findings = [each._asdict() for each in work.findings()]
+    findings = [each._asdict() for each in work.findings(items)]
     progress = work.progress(items)
     if as_json:
         values = {each.item.label: [value.row() for value in each.values] for each in made}
         print_json({"folder": str(work.path), "items": [asdict(x) for x in progress], "values": values,
                     "findings": findings})  # fmt: skip
     else:
-        _results(made, progress, findings, several=len(items) > 1)
+        _results(made, progress, findings)
         print_text(f"Tables and figures: {work.path / 'tables'} ({len(made)} written)")
     if any(each.failed for each in progress):
         raise typer.Exit(1)
 
 
-def _results(made: "list[Made]", progress: "list[Progress]", findings: list[dict[str, str]], *, several: bool) -> None:
-    """Print the table if there is one, the state of all, and the paper's statements if several items were asked for."""
+def _results(made: "list[Made]", progress: "list[Progress]", findings: list[dict[str, str]]) -> None:
+    """Print the table if there is one, the state of all, and the paper's statements about them."""
     if len(made) == 1:
         print_tables([made[0].table.flat(made[0].item.title)], [made[0].item.note] if made[0].item.note else [])
     _list(progress, as_json=False)
-    if several:
+    if findings:
         print_text("\nStatements of the paper, and whether they hold for these runs")
         for each in findings:
             print_line(

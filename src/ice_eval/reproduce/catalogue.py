@@ -10,7 +10,7 @@ import yaml
 from ice_eval._registry import did_you_mean
 from ice_eval.errors import ConfigError
 from ice_eval.reproduce import contents
-from ice_eval.reproduce.contents import Sources
+from ice_eval.reproduce.contents import Content, Sources
 from ice_eval.reproduce.layout import Layout, Shown, Value
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Item:
     label: str
     title: str
     experiments: tuple[str, ...] = ()
-    content: Callable[[Sources], list[Value]] | None = None
+    content: Content | None = None
     """Returns its numbers; None where it has none."""
     layout: Layout | None = None
     figure: str = ""

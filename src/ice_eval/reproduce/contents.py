@@ -3,11 +3,11 @@
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
 
 from ice_eval import stats
 from ice_eval.analysis import audit_infill, eraser_agreement
@@ -65,6 +65,11 @@ class Sources(NamedTuple):
     grid: Callable[[str], GridResults]
     tasks: Callable[[str], Sequence[tuple[str, Task]]]
     """Model and task of every run that a grid plans, finished or not."""
+
+
+Content = Callable[[Sources], list[Value]]
+"""Returns the numbers of a table."""
+NO_DATA = "no data"
 
 
 class Line(NamedTuple):
@@ -612,16 +617,31 @@ class Finding(NamedTuple):
     statement: str
     published: str
     ours: str = "–"
-    holds: str = "no data"
+    holds: str = NO_DATA
     """`yes`, `no`, `not settled`, or `no data`."""
 
 
-def findings(sources: Sources) -> list[Finding]:
-    """Return the paper's main statements beside the same figures of these runs."""
-    checks = (
-        _crossings, _gaps, _anti_faithful, _unrelated, _masks, _confidence, _languages, _tokens, _raw,
-    )  # fmt: skip
-    return [found for check in checks for found in check(sources)]
+def findings(sources: Sources, about: Iterable[Content] | None = None) -> list[Finding]:
+    """Return the paper's main statements beside the same figures of these runs.
+
+    With `about`, only those about some contents of tables are returned, and only those with data.
+    """
+    checks: Mapping[Callable[[Sources], Iterator[Finding]], Sequence[Content]] = {
+        _crossings: (english, english_attention, operator_comparison),
+        _gaps: (english, english_attention, operator_comparison),
+        _anti_faithful: (english, anti_faithful),
+        _unrelated: (plausibility,),
+        _masks: (operator_ablation,),
+        _confidence: (prompts,),
+        _languages: (multilingual,),
+        _tokens: (tokenization,),
+        _raw: (eraser,),
+    }
+    if about is None:
+        return [found for check in checks for found in check(sources)]
+    asked = set(about)
+    found = (found for check, contents in checks.items() if asked & {*contents} for found in check(sources))
+    return [each for each in found if each.holds != NO_DATA]
 
 
 def _word(yes: bool, no: bool) -> str:
@@ -638,11 +658,6 @@ def _excludes(interval: Sequence[float] | None) -> bool:
     return interval is not None and not interval[0] <= 0 <= interval[1]
 
 
-def _counted(count: int, n: int) -> str:
-    """Return a count and its share in percent, with a 95 % Wilson interval."""
-    return f"{count} of {n} ({100 * count / n:.0f} % {_wilson(count, n)[0]})"
-
-
 def _crossings(sources: Sources) -> Iterator[Finding]:
     statement, stated = "The operator decides whether attention passes 55 %", "5 of 28 (18 %)"
     agreements = [
@@ -655,10 +670,13 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
         yield Finding(statement, stated)
         return
     found = _by_run(lines(sources.grid("english"), methods=("attention",)), "operator")
-    sides = [{stats.reaches(found[each.run.name][name].rate, 0.55) for name in OPERATORS} for each in agreements]
+    sides = [
+        (each.run.task, {stats.reaches(found[each.run.name][name].rate, 0.55) for name in OPERATORS})
+        for each in agreements
+    ]
     sure = sum(each.line.crosses_threshold == "yes" for each in agreements)
     settled = all(each.line.crosses_threshold == "no" for each in agreements)
-    counted = _counted(sum(len(each) > 1 for each in sides), len(agreements))
+    counted = _counted([(task, len(each) > 1) for task, each in sides])
     yield Finding(statement, stated, f"{counted}, {sure} for sure", _word(sure > 0, settled))
     widest = max(agreements, key=lambda each: abs(each.line.gap or 0.0))
     first, second = (found[widest.run.name][name].line.configuration for name in widest.line.operators)
@@ -676,29 +694,42 @@ def _crossings(sources: Sources) -> Iterator[Finding]:
 
 
 def _gaps(sources: Sources) -> Iterator[Finding]:
-    texts = {"short": list[float](), "long": list[float]()}
+    texts = {"short": list[tuple[str, bool]](), "long": list[tuple[str, bool]]()}
     for own in _by_run(lines(sources.grid("english"), methods=("attention",)), "operator").values():
         if set(own) == set(OPERATORS):
-            gap = own["delete"].rate - own["infill"].rate
-            is_long = own["delete"].task == "imdb"
-            texts["long" if is_long else "short"].append(-gap if is_long else gap)
+            gap, task = own["delete"].rate - own["infill"].rate, own["delete"].task
+            texts["long" if task == "imdb" else "short"].append((task, gap < 0 if task == "imdb" else gap > 0))
     yield _majority("Deletion exceeds infill on short texts", "67 % of 21", texts["short"])
     yield _majority("Infill exceeds deletion on long texts (IMDB)", "5 of 7", texts["long"])
 
 
-def _majority(statement: str, stated: str, gaps: Sequence[float]) -> Finding:
-    """Return whether most gaps are above 0."""
-    if not gaps:
+def _majority(statement: str, stated: str, found: Sequence[tuple[str, bool]]) -> Finding:
+    """Return whether it is so in most configurations, each given with its task."""
+    if not found:
         return Finding(statement, stated)
-    higher = sum(gap > 0 for gap in gaps)
-    share, word = _wilson(higher, len(gaps))
-    return Finding(statement, stated, f"{higher} of {len(gaps)} {share}", word)
+    share, word = _share(found)
+    return Finding(statement, stated, f"{sum(so for _, so in found)} of {len(found)} {share}", word)
 
 
-def _wilson(count: int, n: int) -> tuple[str, str]:
-    """Return the 95 % Wilson interval of a share of configurations in percent, and whether it is more than half."""
-    low, high = map(float, binomtest(count, n).proportion_ci(method="wilson"))
-    return f"[{100 * low:.0f}, {100 * high:.0f}]", _word(low > 0.5, high < 0.5)
+def _share(found: Sequence[tuple[str, bool]]) -> tuple[str, str]:
+    """Return the 95 % interval of a share of configurations in percent, and whether it is more than half.
+
+    Each is given with its task: those on the same texts, also of several models, are no independent evidence.
+    """
+    tasks = [task for task, _ in found]
+    low, high = stats.mean_interval(np.array([so for _, so in found], dtype=np.float64), groups=tasks)
+    return f"[{100 * low:.0f}, {100 * high:.0f}], {_data_sets(tasks)}", _word(low > 0.5, high < 0.5)
+
+
+def _counted(found: Sequence[tuple[str, bool]]) -> str:
+    """Return how many configurations it holds for, their share in percent, and its interval."""
+    count = sum(so for _, so in found)
+    return f"{count} of {len(found)} ({100 * count / len(found):.0f} % {_share(found)[0]})"
+
+
+def _data_sets(tasks: Sequence[str]) -> str:
+    n = len(set(tasks))
+    return "1 data set" if n == 1 else f"{n} data sets"
 
 
 def _anti_faithful(sources: Sources) -> Iterator[Finding]:
@@ -712,10 +743,10 @@ def _anti_faithful(sources: Sources) -> Iterator[Finding]:
     p_values = stats.adjusted(np.array([1.0 if x.line.p_value is None else x.line.p_value for x in found]))
     sure = sum(p <= _ALPHA and each.rate < 0.5 for each, p in zip(found, p_values, strict=True))
     settled = all(ci is not None and ci.low >= 0.5 for ci in (each.line.win_rate_ci for each in found))
-    ours = f"{_counted(len(below), len(found))}, {sure} for sure"
+    ours = f"{_counted([(each.task, each in below) for each in found])}, {sure} for sure"
     yield Finding(statement, stated, ours, _word(sure > 0, settled))
     if below:
-        gradient = [1.0 if each.attribution == "gradient" else 0.0 for each in below]
+        gradient = [(each.task, each.attribution == "gradient") for each in below]
         yield _majority("Most of these are of gradient", "14 of 18", gradient)
 
 
@@ -748,12 +779,15 @@ def _masks(sources: Sources) -> Iterator[Finding]:
     statement, stated = "Masks lower the win rates of language models", "59.8 → 12.9 % (attention)"
     operators = ("delete", "mask-unk", "mask-pad")
     found = {(x.run.name, x.line.attribution, x.operator): x for x in lines(sources.grid("masks"), operators=operators)}
+    places = {run: [each.model, f"on {each.task}"] for (run, _, _), each in found.items()}
+    varied = [len(set(each)) > 1 for each in zip(*places.values(), strict=True)]
+    names = {run: "".join(f"{part} " for part in itertools.compress(each, varied)) for run, each in places.items()}
     parts, lower = list[str](), list[bool | None]()
     for (run, method, operator), each in found.items():
         deleted = found.get((run, method, "delete"))
         if operator == "delete" or deleted is None:
             continue
-        parts.append(f"{method} {100 * deleted.rate:.1f} → {100 * each.rate:.1f} % ({operator})")
+        parts.append(f"{names[run]}{method} {100 * deleted.rate:.1f} → {100 * each.rate:.1f} % ({operator})")
         first, second = each.line.win_rate_ci, deleted.line.win_rate_ci
         if first is None or second is None:
             lower.append(None)
@@ -766,14 +800,15 @@ def _confidence(sources: Sources) -> Iterator[Finding]:
     statement = "Confidence does not predict faithfulness, over prompts"
     by_prompt: dict[tuple[str, ...], dict[str, object]] = {}
     for value in prompts(sources):
-        by_prompt.setdefault((*value.place.values(),), {})[value.quantity] = value.ours
+        own = by_prompt.setdefault((*value.place.values(),), {"task": value.place["task"]})
+        own[value.quantity] = value.ours
     rows = paper_table("prompts").rows
     for method in METHODS:
         x, y = ([float(row[name]) for row in rows] for name in ("confidence", method))
         r = float(np.corrcoef(x, y)[0, 1])
         stated = f"r = {r:+.2f}, p = {stats.correlation_pvalue(r, len(rows)):.2f}, {len(rows)} prompts"
-        pairs = ((found["confidence"], found.get(method)) for found in by_prompt.values())
-        known = [(x, y) for x, y in pairs if isinstance(x, float) and isinstance(y, float)]
+        points = ((str(found["task"]), found["confidence"], found.get(method)) for found in by_prompt.values())
+        known = [(task, x, y) for task, x, y in points if isinstance(x, float) and isinstance(y, float)]
         yield _correlated(f"{statement} ({method})", stated, known, "prompts")
 
 
@@ -811,36 +846,46 @@ def _tokens(sources: Sources) -> Iterator[Finding]:
     statement = "Token expansion does not predict faithfulness, over languages"
     expansion = {(v.place["model"], v.place["task"]): v.ours for v in tokenization(sources)}
     found = [
-        (known, each.rate)
+        (each.task, known, each.rate)
         for each in lines(sources.grid("multilingual"), methods=("attention",), operators=("delete",))
         if isinstance(known := expansion.get((each.model, each.task)), float)
     ]
     yield _correlated(statement, "stated without a number", found, "pairs of model and language")
 
 
-def _correlated(statement: str, stated: str, pairs: Sequence[tuple[float, float]], counted: str) -> Finding:
-    """Return whether two numbers are unrelated: refuted by an interval that excludes 0, and never proven."""
-    found = stats.Correlation(0)
-    if pairs:
-        found = stats.correlate(*np.array(pairs, dtype=np.float64).T, rng=rng_for(0, "reproduce"))
+def _correlated(statement: str, stated: str, points: Sequence[tuple[str, float, float]], counted: str) -> Finding:
+    """Return whether two numbers are unrelated: refuted by an interval that excludes 0, and never proven.
+
+    Points are given with their task; those on the same texts are one group, and few groups leave r without an interval.
+    """
+    found, tasks = stats.Correlation(0), [task for task, _, _ in points]
+    if points:
+        x, y = np.array([numbers for _, *numbers in points], dtype=np.float64).T
+        found = stats.correlate(x, y, rng=rng_for(0, "reproduce"), groups=tasks)
+        if found.r is None:
+            found = replace(stats.correlate(x, y, rng=rng_for(0, "reproduce")), interval=None)
     if found.r is None:
         return Finding(statement, stated)
-    ours = f"r = {_correlation(found)}, {found.n} {counted}"
+    ours = f"r = {_correlation(found)}, {found.n} {counted}, {_data_sets(tasks)}"
     return Finding(statement, stated, ours, _word(yes=False, no=_excludes(found.interval)))
 
 
 def _raw(sources: Sources) -> Iterator[Finding]:
     statement, stated = "Where raw scores and win rates disagree, the raw score alone is positive", "49 of 53 (92 %)"
-    values = {name: [v.ours for v in eraser(sources) if v.quantity == name] for name in ("raw", "win_rate")}
-    both = zip(values["raw"], values["win_rate"], strict=True)
-    pairs = [(raw, rate) for raw, rate in both if isinstance(raw, float) and isinstance(rate, float)]
-    if not pairs:
+    values = {name: [v for v in eraser(sources) if v.quantity == name] for name in ("raw", "win_rate")}
+    known = [
+        (raw.place["task"], raw.ours, rate.ours)
+        for raw, rate in zip(values["raw"], values["win_rate"], strict=True)
+        if isinstance(raw.ours, float) and isinstance(rate.ours, float)
+    ]
+    if not known:
         yield Finding(statement, stated)
         return
-    compared = eraser_agreement([raw for raw, _ in pairs], [rate for _, rate in pairs])
-    ours, word = f"{compared.eraser_only} of {compared.disagreements}, among {len(pairs)} configurations", "not settled"
-    if compared.disagreements:
-        share, word = _wilson(compared.eraser_only, compared.disagreements)
+    compared = eraser_agreement([raw for _, raw, _ in known], [rate for _, _, rate in known])
+    differ = [each for each, agree in zip(known, compared.agree, strict=True) if agree is False]
+    ours, word = f"{compared.eraser_only} of {len(differ)}, among {len(known)} configurations", "not settled"
+    if differ:
+        share, word = _share([(task, not stats.reaches(rate, 0.55)) for task, _, rate in differ])
         ours = f"{ours} {share}"
     yield Finding(statement, stated, ours, word)
 

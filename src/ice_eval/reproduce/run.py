@@ -368,11 +368,14 @@ class Reproduction:
                 stream.write(content)
         return Made(item, values, table, folder)
 
-    def findings(self) -> list[Finding]:
-        """Return the paper's statements beside these runs, and write them as `findings.json`."""
-        found = findings(self.sources())
+    def findings(self, items: Sequence[Item]) -> list[Finding]:
+        """Return the paper's statements about items beside these runs; write all of them as `findings.json`."""
+        sources = self.sources()
+        found = findings(sources)
         write_json(self.path / "findings.json", {"findings": [each._asdict() for each in found]})
-        return found
+        if len(items) == len(ITEMS):
+            return found
+        return findings(sources, [item.content for item in items if item.content is not None])
 
 
 @dataclass(frozen=True)
