@@ -1,5 +1,6 @@
 """Every data set and model of the package on a hub that knows only the recorded commits."""
 
+import inspect
 import json
 import re
 from importlib.resources import files
@@ -11,6 +12,7 @@ import yaml
 
 from ice_eval import evaluate
 from ice_eval.bench import presets
+from ice_eval.cli.prepare import translate
 from ice_eval.errors import ConfigError, DataError
 from ice_eval.models import load_model, pretrained, suite_model
 from ice_eval.models.load import SUITE
@@ -117,6 +119,25 @@ def test_every_pin_of_the_package_is_recorded_and_no_other():
     data = {("dataset", named_task(name).data.path): named_task(name).data.revision for name in PINNED}
     models = {("model", each.hub_id): each.revision for each in SUITE if each.revision is not None}
     assert data | models | OF_PRESETS == COMMITS
+
+
+UNPINNED = {
+    ("dataset", "eraser-benchmark/movie_rationales"): "docs/tasks.md",
+    ("model", "LiquidAI/LFM2-2.6B"): "docs/tasks.md",
+    ("model", "facebook/nllb-200-distilled-600M@refs/pr/39"): "docs/objections.md",
+}
+"""What is read at no recorded commit, since no public source that we know names one, and the page that says so."""
+
+
+def test_what_has_no_pin_is_known_and_said_in_the_docs():
+    data = {("dataset", named_task(name).data.path) for name in OF_HUB if name not in PINNED}
+    models = {("model", each.hub_id) for each in SUITE if each.revision is None}
+    translator = inspect.signature(translate).parameters["model"].default
+    assert not re.search("@[0-9a-f]{40}$", translator)
+    assert data | models | {("model", translator)} == set(UNPINNED)
+    for (_, name), page in UNPINNED.items():
+        text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+        assert name in text and "no public source" in " ".join(text.split())
 
 
 def test_presets_read_the_hub_at_a_commit():
