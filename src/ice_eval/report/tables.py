@@ -13,7 +13,7 @@ from ice_eval.choices import TableColumns, protocol_of
 from ice_eval.files import as_text
 from ice_eval.report.chains import cot_tables
 from ice_eval.report.citations import citation_tables
-from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.colours import expected, verdict_of, word_of_line
 from ice_eval.results import Manifest, Plan, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
@@ -124,7 +124,7 @@ def _paper_colour(line: SummaryLine) -> str | None:
 
 
 def _paper_word(line: SummaryLine) -> str | None:
-    return "control" if line.attribution == CONTROL else line.taxonomy
+    return f"control, expected {expected([line])}" if line.attribution == CONTROL else line.taxonomy
 
 
 def in_paper_columns(summaries: Sequence[Summary], asked: TableColumns | None = None) -> bool:
