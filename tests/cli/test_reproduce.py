@@ -31,6 +31,19 @@ def test_the_cost_is_printed_and_nothing_is_written(ice, tmp_path):
     result = ice("reproduce", "tab:operator_ablation", "--dry-run", "--data-dir", tmp_path, "--out", tmp_path / "out")
     assert result.code == 0 and "dollars" in (result.out + result.err) and "masks" in (result.out + result.err)
     assert not (tmp_path / "out").exists()
+    result = ice("reproduce", "masks", "frontier", "--dry-run", "--data-dir", tmp_path, "--out", tmp_path / "out")
+    lines = {line.split("  ")[0].strip(): line for line in (result.out + result.err).splitlines()}
+    assert "–" in lines["frontier"] and "total of what is known" in lines
+
+
+def test_statements_about_the_chosen_tables_alone_are_printed(ice, tmp_path):
+    flags = ("reproduce", "tab:models", "tab:versions", "--models", "toy", "--out", tmp_path / "out")
+    result = ice(*flags)
+    assert result.code == 0 and "Statements" not in result.out + result.err
+    write_reviews(tmp_path / "sst2.jsonl", n=6)
+    result = ice("reproduce", "tab:operator_ablation", *flags[3:], "--data-dir", tmp_path, "--n", 3, "--m", 4)
+    text = " ".join((result.out + result.err).split())
+    assert "Masks lower the win rates" in text and "no data" not in text
 
 
 def test_what_cannot_be_done_is_said_at_once(ice, tmp_path):

@@ -95,6 +95,16 @@ def test_a_value_beside_the_published_one_has_a_difference_with_the_interval_of_
     assert row["covered"] is True
 
 
+def test_a_published_interval_widens_that_of_the_difference():
+    given = {"interval": Interval(0.5, 0.7), "published": 0.55, "published_interval": Interval(0.51, 0.58)}
+    [found] = values({("delete", "A", "sst2"): 0.6}, **given)
+    row = found.row()
+    assert (row["published_low"], row["published_high"]) == (0.51, 0.58)
+    # Each limit is that of ours and the opposite one of theirs, as the sides of a triangle.
+    assert row["difference_low"] == pytest.approx(0.05 - (0.1**2 + 0.03**2) ** 0.5)
+    assert row["difference_high"] == pytest.approx(0.05 + (0.1**2 + 0.04**2) ** 0.5)
+
+
 def test_a_word_or_a_missing_number_has_no_difference():
     [found] = values({("delete", "A", "sst2"): None}, published=0.55)
     assert found.difference is None and found.row()["covered"] is None

@@ -6,7 +6,9 @@ import shutil
 import subprocess
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from tests.report import drawings
 
 from ice_eval.errors import ConfigError
 from ice_eval.pipeline import Silent
@@ -171,6 +173,43 @@ def test_the_four_sentences_come_first_and_infill_has_other_texts(work, made):
     assert len((work.path / "data" / "sst2.jsonl").read_text().splitlines()) == 10
 
 
+def test_contamination_is_compared_under_the_papers_definition_alone(made):
+    found = {(v.place["task"], v.quantity): v for v in made["tab:contamination"].values}
+    for task in ("sst2", "ag_news", "esnli"):
+        surviving = found[task, "surviving"].ours
+        assert found[task, "rate"].ours == pytest.approx(1 - (1 - surviving / 50_000) ** 4, abs=1e-12)
+        assert found[task, "pool_rate"].published is None and found[task, "pool_rate"].difference is None
+        assert found[task, "pool_rate"].ours >= found[task, "rate"].ours
+    known = {task: found[task, "rate"].published for task in ("sst2", "ag_news", "esnli")}
+    by_paper = {task: 1 - (1 - n / 50_000) ** 4 for task, n in (("sst2", 25), ("ag_news", 18), ("esnli", 9))}
+    assert {task: round(100 * rate, 2) for task, rate in by_paper.items()} == pytest.approx(
+        {task: 100 * rate for task, rate in known.items()}, abs=0.011
+    )
+
+
+def test_gaps_are_drawn_in_percentage_points_and_models_apart(made):
+    item, values = made["fig:gap_by_task"].item, made["fig:gap_by_task"].values
+    known = [v for v in values if v.ours is not None]
+    several = [*values, *(replace(v, place={**v.place, "model": "other"}, ours=0.5) for v in known)]
+    for label in ("fig:gap_by_task", "fig:method_gap"):
+        drawn = ITEMS[label].drawn(several, None)
+        text = json.dumps(drawn.chart.to_dict(validate=False))
+        assert "attention less gradient (pp)" in text and "+.0%" not in text
+        assert {row["gap"] for row in drawings.rows(drawn, "gap") if row["model"] == "other"} == {50}
+    for label, panel in (("fig:gap_by_task", "column"), ("fig:faith_conf", "row")):
+        assert {row[panel] for row in drawings.rows(ITEMS[label].drawn(several, None))} == {"toy", "other"}, label
+    assert {row["column"] for row in drawings.rows(item.drawn(values, None))} == {""}
+
+
+def test_published_intervals_are_those_of_the_same_configuration_under_deletion(work):
+    [each, *_] = contents.lines(work.sources().grid("english"), methods=("attention",), operators=("delete",))
+    ours = each._replace(model="Qwen2.5-7B", task="imdb")
+    known = contents.published("english", "win_rate", {**contents._where(ours), "operator": "delete"}, 0.01)
+    assert ours.win_rate(known).published_interval == pytest.approx((0.921, 0.977))
+    assert ours.win_rate(known - 0.02).published_interval is None, "the number of another prompt"
+    assert ours._replace(operator="infill").win_rate(known).published_interval is None
+
+
 def test_revisions_of_the_hub_stand_beside_those_of_the_paper_and_files_have_none(choices, made, tmp_path):
     work = Reproduction.opened(tmp_path, {**choices, "data_dir": None})
     found = {(v.place["task"], v.quantity): v for v in contents.versions(work.sources())}
@@ -277,7 +316,7 @@ def test_plausibility_needs_highlights_and_translations_need_files(choices, data
     )
     labels = ["tab:alignment_appendix", "tab:nllb"]
     own = Reproduction.opened(tmp_path / "out", {**choices, "data_dir": str(plain)})
-    own.run(chosen(labels), executor=None, reporter=Silent())
+    own.run(chosen([*labels, "tab:english_results_appendix"]), executor=None, reporter=Silent())
     found = {each.label: each for each in own.progress(chosen([*labels, "tab:english_results_appendix"]))}
     assert {label: each.state for label, each in found.items()} == {
         "tab:alignment_appendix": "needs data", "tab:nllb": "needs data", "tab:english_results_appendix": "done",
@@ -298,7 +337,8 @@ def test_an_unknown_experiment_and_a_foreign_folder_are_refused(choices, tmp_pat
     ("model", "billions"),
     [
         ("gpt2-xl", 1.56), ("Qwen/Qwen2.5-3B-Instruct@0a1b", 3.0), ("/models/SmolLM2-135M-Instruct", 0.135),
-        ("org/model-1.5b", 1.5), ("toy", None), ("org/distilbert-base", None), ("/data/3B/mine", None),
+        ("org/model-1.5b", 1.5), ("toy", None), ("org/distilbert-base", 0.066),
+        ("org/mine", None), ("/data/3B/mine", None),
     ],
 )  # fmt: skip
 def test_the_size_of_a_model_is_known_or_read_from_its_name(model, billions):
@@ -323,6 +363,61 @@ def test_the_cost_counts_rows_and_hours_of_known_models(choices, tmp_path):
     [toy] = Reproduction.opened(tmp_path, choices).costs(chosen(["tab:ksweep"]))
     assert toy.runs == 2 and toy.gpu_hours is None
     [unknown] = Reproduction.opened(tmp_path, {**choices, "data_dir": str(tmp_path)}).costs(
-        chosen(["tab:step_vs_token"])
+        chosen(["tab:operator_ablation"])
     )
-    assert unknown.runs == 0 and unknown.gpu_hours is None and unknown.problems
+    assert unknown.runs == 1 and unknown.rows is None and unknown.gpu_hours is None and unknown.problems
+    assert "--data-dir DIR" in unknown.problems[0]
+    [none] = Reproduction.opened(tmp_path, choices).costs(chosen(["tab:frontier_cot"]))
+    assert (none.runs, none.rows) == (None, None) and "--base-url" in none.problems[0]
+
+
+def test_tables_about_single_tasks_run_and_cost_these_alone(choices, tmp_path):
+    work = Reproduction.opened(tmp_path, choices)
+    labels = ["tab:alignment_appendix", "fig:plausibility", "tab:models", "tab:contamination"]
+    [cost] = work.costs(chosen(labels))
+    assert (cost.experiment, cost.runs) == ("english", 1)
+    assert [each.runs for each in work.costs(chosen(["tab:multilingual"]))] == [6]
+    assert work.costs(chosen(["tab:models"])) == []
+    work.run(chosen(labels), executor=None, reporter=Silent())
+    states = {
+        x.label: (x.state, x.finished, x.planned) for x in work.progress(chosen([*labels, "fig:english_heatmap"]))
+    }
+    assert states["fig:plausibility"][1:] == (1, 1) and states["fig:plausibility"][0].startswith("done")
+    assert states["fig:english_heatmap"] == ("partly done", 1, 4)
+    assert [each.runs for each in work.costs(chosen(["fig:english_heatmap"]))] == [3]
+
+
+@pytest.mark.parametrize("item", [item for item in ITEMS.values() if item.tasks], ids=lambda item: item.label)
+def test_tasks_of_an_item_are_in_its_grids(choices, item, tmp_path):
+    work = Reproduction.opened(tmp_path, choices)
+    known = {run.task_name for name in item.experiments for run in work.grid(name).runs()}
+    assert set(item.tasks) <= known
+
+
+def test_finished_runs_without_a_result_are_told_apart_from_done_ones(choices, tmp_path):
+    """Three examples have no correlation."""
+    work = Reproduction.opened(tmp_path, {**choices, "n": 3})
+    items = chosen(["tab:alignment_appendix"])
+    work.run(items, executor=None, reporter=Silent())
+    [found] = work.progress(items)
+    assert (found.state, found.finished) == ("done, no result", 1)
+    assert "a correlation needs 4: raise --n" in found.needs
+
+
+def test_pickled_models_of_the_grid_are_named_with_the_cost(choices, tmp_path):
+    work = Reproduction.opened(tmp_path, {**choices, "models": {"": ["deepseek-llm-7b-chat", "gpt2-xl"]}})
+    [cost] = work.costs(chosen(["tab:ksweep"]))
+    [problem] = cost.problems
+    assert problem.startswith("deepseek-llm-7b-chat cannot run: Its weights are pickled")
+    assert cost.gpu_hours > 0
+
+
+def test_the_size_of_a_model_in_a_folder_is_that_of_its_weights(tmp_path):
+    from safetensors.numpy import save_file
+
+    folder = tmp_path / "mine-7b"
+    folder.mkdir()
+    save_file({"a": np.zeros((1000, 20)), "b": np.zeros(500)}, folder / "model.safetensors")
+    assert parameters_of(str(folder)) == 20_500 / 1e9
+    (folder / "model.safetensors").write_bytes(b"\x10" * 40)
+    assert parameters_of(str(folder)) == 7.0

@@ -10,6 +10,7 @@ from tests.servers.chat_server import ChatServer, completion
 from tests.subjects.chain.conftest import CHAT_TEMPLATE
 from tests.subjects.chain.reasoners import LOADS, Reasoner, loads
 
+from ice_eval.errors import ConfigError
 from ice_eval.models.causal import CausalLM
 from ice_eval.pipeline import Silent
 from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen
@@ -204,10 +205,14 @@ def test_two_models_that_the_paper_would_call_alike_keep_their_own_names(work, t
 
 
 def test_models_here_reason_in_tokens_and_served_ones_in_steps_alone(tmp_path):
-    given = {"models": {"": ["toy", "openai:chat"]}, "base_url": "http://127.0.0.1:9/v1"}
+    given = {"models": {"": ["smollm2", "openai:chat"]}, "base_url": "http://127.0.0.1:9/v1"}
     work = Reproduction.opened(tmp_path, given)
-    assert [model.ref for model in work.grid("steps").models] == ["toy"]
+    assert [model.ref for model in work.grid("steps").models] == ["smollm2"]
     assert [model.ref.base_url for model in work.grid("eraser").models] == ["http://127.0.0.1:9/v1"]
+    toy = Reproduction.opened(tmp_path / "toy", {"models": {"": ["toy"]}})
+    with pytest.raises(ConfigError, match="steps needs a model with a chat template, which the toy is not: --models"):
+        toy.run(chosen(["tab:step_vs_token"]), executor=None, reporter=Silent())
+    assert [each.state for each in toy.progress(chosen(["tab:step_vs_token"]))] == ["needs data"]
     assert {name for name, each in EXPERIMENTS.items() if each.steps} == {
         e for label in LABELS for e in ITEMS[label].experiments
     }

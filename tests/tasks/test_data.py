@@ -353,7 +353,7 @@ def test_a_hub_that_cannot_be_reached_points_to_a_file(monkeypatch):
         HubData("nyu-mll/glue", config="sst2", revision="abc").load(("text",), LABELS)
     assert str(caught.value) == (
         "the data set 'nyu-mll/glue/sst2/validation' could not be loaded from the hub at abc (ConnectionError: no "
-        "route). Give the examples as a file instead: --data FILE.jsonl"
+        "route). Give the examples as a file instead: --data FILE.jsonl; a grid takes --data-dir DIR with TASK.jsonl"
     )
 
 

@@ -7,7 +7,7 @@ continue.
 import contextlib
 import gc
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -219,11 +219,11 @@ class PlanLine:
         return asdict(self)
 
 
-def plan_grid(grid: Grid, folder: BenchFolder) -> list[PlanLine]:
-    """Count the rows that remain to be scored; no model is loaded."""
+def plan_grid(grid: Grid, folder: BenchFolder, *, tasks: Container[str] | None = None) -> list[PlanLine]:
+    """Count the rows that remain to be scored, of some tasks or of all; no model is loaded."""
     runs = grid.runs()
     done, readers = [run for run in runs if folder.is_complete(run)], dict[str, Model]()
-    return [_plan(run, done, folder, readers) for run in runs]
+    return [_plan(run, done, folder, readers) for run in runs if tasks is None or run.task_name in tasks]
 
 
 def _plan(run: PlannedRun, done: Sequence[PlannedRun], folder: BenchFolder, readers: dict[str, Model]) -> PlanLine:
@@ -279,12 +279,17 @@ def _rows(example: Example, task: Task, config: RunConfig) -> int:
 
 
 def run_grid(
-    grid: Grid, out: Path, *, executor: Executor | None = None, reporter: Reporter | None = None
+    grid: Grid,
+    out: Path,
+    *,
+    executor: Executor | None = None,
+    reporter: Reporter | None = None,
+    tasks: Container[str] | None = None,
 ) -> BenchFolder:
     """Run, or continue, a grid; the folder then holds the summary, the report and the figures of its finished runs.
 
     Complete runs are not changed and need no model; failed ones are tried again. Without `executor`, models compute in
-    this process.
+    this process. With `tasks`, runs of other tasks wait.
 
     Raises:
         ConfigError: The folder holds something else, or another process writes to it, or the executor is not for the
@@ -296,7 +301,11 @@ def run_grid(
     with folder.opened(), place.opened():
         records = {run.name: RunRecord(run.name, "complete" if folder.is_complete(run) else "waiting") for run in runs}
         folder.write(grid, list(records.values()))
-        left = [(number, run) for number, run in enumerate(runs, start=1) if records[run.name].status == "waiting"]
+        left = [
+            (number, run)
+            for number, run in enumerate(runs, start=1)
+            if records[run.name].status == "waiting" and (tasks is None or run.task_name in tasks)
+        ]
         # Runs that share a loaded model; the replies of a server belong to the folder of one run.
         key = {run.name: run.name if run.model.is_served else run.model.name for run in runs}
         for _, group in itertools.groupby(left, key=lambda each: key[each[1].name]):

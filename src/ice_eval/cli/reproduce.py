@@ -147,7 +147,7 @@ def _list(progress: "list[Progress]", *, as_json: bool) -> None:
     shown = naming("label", "title", "grids", "state", "runs")
     print_tables([table_of("Tables and figures of the paper", lines, shown)])
     for each in progress:
-        if each.state in ("partly done", "failed", "needs data"):
+        if each.state in ("done, no result", "partly done", "failed", "needs data"):
             more = len(each.missing) - _MOST_MISSING
             missing = "; ".join(each.missing[:_MOST_MISSING]) + (f"; and {more} more" if more > 0 else "")
             print_line(f"{each.label}: {'missing: ' + missing if missing else each.needs}", indent=2)
@@ -168,6 +168,11 @@ def _costs(costs: "list[ExperimentCost]", gpu_price: float, *, as_json: bool) ->
         *columns("count", runs="runs left", rows="rows"),
         *columns("fraction", gpu_hours="H200 hours", dollars="dollars", hours="hours here"),
     )
+    if len(lines) > 1:
+        known = {c.field: [x[c.field] for x in lines if x[c.field] is not None] for c in shown[1:]}
+        complete = all(len(own) == len(lines) for own in known.values())
+        name = "total" if complete else "total of what is known"
+        lines.append({"experiment": name, **{key: sum(own) if own else None for key, own in known.items()}})
     print_tables([table_of("Cost of the runs that are left", lines, shown)])
     for each in costs:
         for problem in each.problems:

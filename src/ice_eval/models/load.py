@@ -36,6 +36,8 @@ class HubModel:
     """True if the hub requires acceptance of its terms."""
     unit: Literal["token", "step"] = "token"
     """Unit of the paper's explanations."""
+    pickled: bool = False
+    """True if the hub has pickled weights only."""
     note: str = ""
 
     @property
@@ -71,7 +73,7 @@ SUITE = (
     ),
     HubModel(
         "deepseek-ai/deepseek-llm-7b-chat", 6.91, "chat", revision="afbda8b347ec881666061fa67447046fc5164ec8",
-        note="Its weights are pickled, which are never read: give a folder with safetensors.",
+        pickled=True, note="Its weights are pickled, which are never read: give a folder with safetensors.",
     ),
     *(
         HubModel(hub_id, size, "reasoning", revision=revision, unit="step")

@@ -43,6 +43,8 @@ class Item:
     content: Content | None = None
     """Returns its numbers; None where it has none."""
     layout: Layout | None = None
+    tasks: tuple[str, ...] = ()
+    """Tasks of its grids that it needs; all where it names none."""
     figure: str = ""
     """Name of the function of `reproduce.figures` that draws it; empty for a table."""
     needs: str = ""
@@ -75,12 +77,14 @@ def _item(
     experiments: Sequence[str] = (),
     content: str | None = None,
     layout: Mapping[str, Any] | None = None,
+    tasks: Sequence[str] = (),
     **fields: str,
 ) -> Item:
     """Return an item of the file, with its function and layout."""
     return Item(
         label=label,
         experiments=tuple(experiments),
+        tasks=tuple(tasks),
         content=None if content is None else getattr(contents, content),
         layout=None if layout is None else _layout(**layout),
         **fields,

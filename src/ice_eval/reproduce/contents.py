@@ -29,6 +29,7 @@ from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import CapacityLine, ChainSummary, ExampleOutcome
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval, taxonomy
+from ice_eval.stats.agreement import FEWEST_PAIRS
 from ice_eval.tasks import Task
 
 METHODS = ("attention", "gradient")
@@ -43,8 +44,8 @@ _ABBREVIATIONS = {"faithful": "F", "weakly faithful": "WF", "near-random": "NR",
 _STYLES = {"yes-no": "yes/no", "true-false-unknown": "T/F/U"}
 """Our names of prompts, and the paper's where they differ."""
 _ALPHA = 0.05
-_DRAWS = 4
-"""Random draws of the paper's rate of contamination."""
+_DRAWS, _VOCABULARY = 4, 50_000
+"""Random draws of the paper's rate of contamination, and the tokens that it draws from."""
 _TRANSLATED = dict.fromkeys(("qwen2.5-3b", "qwen2.5-3b-instruct"), "Qwen2.5-3B")
 """The paper's name of a model of translated texts alone, which may be either."""
 _REASONERS = {"deepseek-r1-distill-qwen-7b": "deepseek-r1-7b"}
@@ -86,17 +87,23 @@ class Line(NamedTuple):
     rate: float
 
     def win_rate(self, known: float | None) -> "Cell":
-        """Return the win rate with its interval, beside a published one."""
-        return Cell(self.rate, known, self.line.win_rate_ci)
+        """Return the win rate with its interval, beside a published one, with its interval where the paper has it."""
+        limits = None
+        if known is not None and self.operator == "delete" and self.line.k == K:
+            rate, *ends = (published("intervals", name, _where(self), PERCENT) for name in ("win_rate", "low", "high"))
+            if rate is not None and abs(rate - known) < PERCENT / 100:  # of this configuration, and of no other prompt
+                limits = Interval(*(end or 0.0 for end in ends))
+        return Cell(self.rate, known, self.line.win_rate_ci, published_interval=limits)
 
 
 class Cell(NamedTuple):
-    """Our result, the published one, the interval of ours, and why ours is missing."""
+    """Our result, the published one, the interval of ours, why ours is missing, and the published interval."""
 
     ours: float | str | None
     published: float | str | None = None
     interval: Interval | None = None
     reason: str = ""
+    published_interval: Interval | None = None
 
 
 def beside(place: Mapping[str, str], run: str = "", /, **cells: Cell) -> list[Value]:
@@ -368,9 +375,20 @@ def plausibility(sources: Sources) -> list[Value]:
                 where = {"model": paper_name(run.model), "attribution": line["attribution"]}
                 known = {name: published("plausibility", name, where) for name in ("r", "p", "n")}
                 interval = None if line["pearson_ci"] is None else Interval(*line["pearson_ci"])
-                cells = {"p": Cell(line["pearson_p"], known["p"]), "n": Cell(line["n"], known["n"])}
-                values += beside(where, run.name, r=Cell(line["pearson"], known["r"], interval), **cells)
+                reason = "" if line["pearson"] is not None else _no_correlation(line["n"])
+                cells = {
+                    "r": Cell(line["pearson"], known["r"], interval, reason),
+                    "p": Cell(line["pearson_p"], known["p"], reason=reason),
+                    "n": Cell(line["n"], known["n"]),
+                }
+                values += beside(where, run.name, **cells)
     return values
+
+
+def _no_correlation(n: int) -> str:
+    if n < FEWEST_PAIRS:
+        return f"{n} examples of e-SNLI tell units apart; a correlation needs {FEWEST_PAIRS}: raise --n"
+    return "overlap or win rate is the same in all examples"
 
 
 def encoder(sources: Sources) -> list[Value]:
@@ -493,9 +511,15 @@ def contamination(sources: Sources) -> list[Value]:
         judged = next((each for each in found.judged if each.reference == "words"), found.judged[0])
         numbers = {"blocked": float(len(judged.blocked)), "surviving": float(len(judged.surviving))}
         cells = {each: Cell(ours, published("contamination", each, {"task": name})) for each, ours in numbers.items()}
-        rate = Cell(1 - (1 - judged.rate) ** _DRAWS, published("contamination", "rate", {"task": name}, PERCENT))
-        values += beside({"task": name}, **cells, rate=rate, per_example=Cell(judged.rate_per_example))
+        theirs = published("contamination", "rate", {"task": name}, PERCENT)
+        cells["rate"] = Cell(_in_draws(len(judged.surviving) / _VOCABULARY), theirs)
+        cells |= {"pool_rate": Cell(_in_draws(judged.rate)), "per_example": Cell(judged.rate_per_example)}
+        values += beside({"task": name}, **cells)
     return values
+
+
+def _in_draws(share: float) -> float:
+    return 1 - (1 - share) ** _DRAWS
 
 
 def models(sources: Sources) -> list[Value]:

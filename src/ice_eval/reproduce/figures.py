@@ -133,25 +133,26 @@ def operator_pairs(values: Sequence[Value], item: Item, sources: Sources) -> Fig
 
 
 def _gaps(values: Sequence[Value]) -> tuple[_Rows, alt.Scale]:
-    """Return the gap of every prompt, with the name of the model where there are several, and their scale."""
+    """Return the gap of every prompt in percentage points, and their scale; several models are named."""
     several = len({value.place["model"] for value in values}) > 1
     rows: _Rows = [
         {
             "prompt": " · ".join([*([v.place["model"]] if several else []), shown(v.place["task"]), v.place["prompt"]]),
             "task": shown(v.place["task"]),
-            "gap": gap,
-            **parts.ends(v.interval),
+            "model": v.place["model"],
+            "gap": 100 * gap,
+            **{name: None if end is None else 100 * end for name, end in parts.ends(v.interval).items()},
             "row": "",
             "column": "",
         }
         for v, gap in _rates(values, "difference")
     ]
     ends = [row[name] for row in rows for name in ("gap", "low", "high") if row[name] is not None]
-    return rows, alt.Scale(domain=[min([-0.05, *ends]), max([0.05, *ends])])
+    return rows, alt.Scale(domain=[min([-5, *ends]), max([5, *ends])])
 
 
-_GAP: dict[str, Any] = {"shorthand": "gap:Q", "title": "attention less gradient", "axis": _percent("+")}
-_GAP_TIPS = ("prompt:N", ("gap:Q", "gap", "+.1%"))
+_GAP: dict[str, Any] = {"shorthand": "gap:Q", "title": "attention less gradient (pp)", "axis": alt.Axis(format="+.0f")}
+_GAP_TIPS = ("prompt:N", ("gap:Q", "gap (pp)", "+.1f"))
 
 
 def method_gap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
@@ -159,25 +160,28 @@ def method_gap(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
     rows, scale = _gaps(values)
     base = alt.Chart().encode(
         y=alt.Y("prompt:N", title=None, sort=parts.distinct(rows, "prompt")),
-        tooltip=parts.tooltips(*_GAP_TIPS, *parts.end_tooltips("+.1%")),
+        tooltip=parts.tooltips(*_GAP_TIPS, *parts.end_tooltips("+.1f")),
     )
     bars = base.mark_bar().encode(x=alt.X(**_GAP, scale=scale), color=parts.colours(rows, "task"))
     limits = parts.low_to_high(base.mark_rule(style=parts.INK, strokeWidth=1.5), "x", scale)
-    caption = "Difference of the win rates of attention and gradient under every prompt, with 95 % intervals."
+    caption = (
+        "Win rate of attention less that of gradient under every prompt in percentage points, with 95 % intervals."
+    )
     layers = [bars, limits, parts.line_at(0, "x", scale)]
     return _figure(item, caption, layers, rows, width=320, height=alt.Step(18))
 
 
 def faithfulness_and_confidence(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
-    """Draw the win rate of each prompt against the model's mean confidence under it."""
+    """Draw the win rate of each prompt against the model's mean confidence under it, a row for each model."""
     confidence = {(*value.place.values(),): number for value, number in _rates(values, "confidence")}
+    several = len({value.place["model"] for value in values}) > 1
     rows: _Rows = [
         {
             "confidence": confidence[(*value.place.values(),)],
             "win_rate": rate,
             "prompt": f"{shown(value.place['task'])} {value.place['prompt']}",
             "task": shown(value.place["task"]),
-            "row": "",
+            "row": value.place["model"] if several else "",
             "column": method,
         }
         for method in METHODS
@@ -198,17 +202,23 @@ def faithfulness_and_confidence(values: Sequence[Value], item: Item, sources: So
 
 
 def gap_by_task(values: Sequence[Value], item: Item, sources: Sources) -> Figure:
-    """Draw attention less gradient of every prompt over its task, with a tick at the mean."""
-    (rows, scale), by_task = _gaps(values), defaultdict[str, list[float]](list)
+    """Draw attention less gradient of every prompt over its task, a panel for each model, with a tick at the mean."""
+    (rows, scale), own = _gaps(values), defaultdict[tuple[str, str], list[float]](list)
     for row in rows:
-        by_task[row["task"]].append(row["gap"])
-    rows = [{**row, "mean": sum(by_task[row["task"]]) / len(by_task[row["task"]])} for row in rows]
+        own[row["model"], row["task"]].append(row["gap"])
+    several = len({model for model, _ in own}) > 1
+    for row in rows:
+        gaps = own[row["model"], row["task"]]
+        row |= {"mean": sum(gaps) / len(gaps), "column": row["model"] if several else ""}
     tasks = parts.distinct(rows, "task")
     base = alt.Chart().encode(x=alt.X("task:N", title=None, sort=tasks, axis=alt.Axis(labelAngle=0)))
     dots = base.mark_point(**parts.DOT, size=50).encode(
         y=alt.Y(**_GAP, scale=scale), color=parts.colours(rows, "task"), tooltip=parts.tooltips(*_GAP_TIPS)
     )
     means = base.mark_tick(style=parts.INK, thickness=2, width=36).encode(y=alt.Y("mean:Q", scale=scale))
-    caption = "Every dot is a prompt: win rate of attention less that of gradient; the tick is the mean of a task."
+    caption = (
+        "Every dot is a prompt: win rate of attention less that of gradient in percentage points; the tick is the mean "
+        "of a task."
+    )
     layers = [parts.line_at(0, "y", scale), means, dots]
     return _figure(item, caption, layers, rows, width=alt.Step(70), height=220)

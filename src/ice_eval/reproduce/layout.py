@@ -10,13 +10,16 @@ from html import escape
 from typing import Literal
 
 from ice_eval.report.tables import latex_text
-from ice_eval.stats import Interval
+from ice_eval.stats import Interval, difference_limits
 from ice_eval.table import EMPTY, Table
 
-Quantity = Literal["percent", "fraction", "signed", "decimal", "times", "points", "p-value", "count", "text"]
+Quantity = Literal[
+    "percent", "small-percent", "fraction", "signed", "decimal", "times", "points", "p-value", "count", "text"
+]
 """Format of a number in the paper's tables, which print win rates in percent without a sign for it."""
 _WRITE: Mapping[Quantity, Callable[[float], str]] = {
     "percent": lambda value: f"{100 * value:.1f}",
+    "small-percent": lambda value: f"{100 * value:.2f}",
     "fraction": "{:.3f}".format,
     "signed": lambda value: f"{value + 0.0:+.2f}",
     "decimal": "{:.2f}".format,
@@ -39,6 +42,8 @@ class Value:
     """95 % interval of our result, where it has one."""
     published: float | str | None = None
     """On the same scale: rates are fractions."""
+    published_interval: Interval | None = None
+    """95 % interval of the published one, where the paper prints it."""
     run: str = ""
     """Name of the run that it comes from."""
     reason: str = ""
@@ -52,11 +57,12 @@ class Value:
         return None
 
     def row(self) -> dict[str, object]:
-        """Return the value as a row of data, with the interval of the difference; the published number has none."""
+        """Return the value as a row of data; in a difference, a published number without an interval is exact."""
         gap, limits = self.difference, self.interval or (None, None)
         shifts = None
         if self.interval is not None and isinstance(self.published, int | float) and gap is not None:
-            shifts = Interval(self.interval.low - self.published, self.interval.high - self.published)
+            theirs = self.published_interval or Interval(self.published, self.published)
+            shifts = difference_limits(self.published + gap, self.interval, self.published, theirs)
         return {
             **self.place,
             "quantity": self.quantity,
@@ -64,6 +70,8 @@ class Value:
             "ours_low": limits[0],
             "ours_high": limits[1],
             "published": self.published,
+            "published_low": None if self.published_interval is None else self.published_interval.low,
+            "published_high": None if self.published_interval is None else self.published_interval.high,
             "difference": gap,
             "difference_low": None if shifts is None else shifts.low,
             "difference_high": None if shifts is None else shifts.high,

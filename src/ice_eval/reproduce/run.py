@@ -1,8 +1,9 @@
 """A folder that reproduces the paper: the grids of its tables and figures, their cost, their state, and their files."""
 
 import json
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,9 @@ from ice_eval.reproduce.layout import Printed, Value, as_csv, as_latex, as_svg, 
 from ice_eval.tasks import Task, load_task
 from ice_eval.words import word_spans
 
-State = Literal["done", "partly done", "not begun", "failed", "needs data", "no numbers", "no run needed"]
+State = Literal[
+    "done", "done, no result", "partly done", "not begun", "failed", "needs data", "no numbers", "no run needed"
+]
 SENTENCES = (
     "a gorgeous , witty , seductive movie .",
     "a tender , heartfelt family drama .",
@@ -33,6 +36,10 @@ SENTENCES = (
 )
 """The sentences of SST-2 that the paper shows, all positive."""
 _WITHOUT_RUNS = {"tab:contamination", "tab:models", "tab:versions"}
+_USUAL_SIZES = {"distilbert-base": 0.066, "bert-base": 0.11}
+"""Billions of parameters of encoders whose names do not tell them."""
+_LONGEST_HEADER = 10**8
+"""In bytes, of a file in safetensors."""
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
 _TOKENS_PER_WORD = 1.3
 _PART_READ = 0.6
@@ -102,6 +109,7 @@ class Progress:
     missing: tuple[str, ...] = ()
     """Runs that are not finished, with the reason if they failed."""
     needs: str = ""
+    """What is missing, or why finished runs have no result."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,13 +117,15 @@ class ExperimentCost:
     """The cost of the runs of an experiment that are left."""
 
     experiment: str
-    runs: int
-    rows: int
-    gpu_hours: float | None
+    runs: int | None = None
+    """Number of runs, also of those that cannot start; None where the grid cannot be made."""
+    rows: int | None = None
+    """Rows of the runs whose data can be read; None where none can."""
+    gpu_hours: float | None = None
     """Hours on one H200; None where the size of a model is unknown, or its rows."""
     price: float | None = None
     """Largest price of the requests to servers; None without prices."""
-    hours: float | None
+    hours: float | None = None
     """Hours at the pace of finished runs of the same models in this folder."""
     problems: tuple[str, ...] = ()
 
@@ -166,6 +176,8 @@ class Reproduction:
         own = self.choices.models_of(experiment)
         if own is not None:
             changes["models"] = self.choices.entries(experiment, own)
+        if experiment.steps and own == ("toy",):
+            raise ConfigError(f"{experiment.name} needs {experiment.needs}.")
         if experiment.served if own is None else any(each.startswith(SERVED) for each in own):
             if self.choices.base_url is None:
                 raise ConfigError(f"{experiment.name} needs {experiment.needs or 'a server: --base-url URL'}.")
@@ -212,11 +224,11 @@ class Reproduction:
             stream.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode())
         del self._grids["examples"]
 
-    def _runs(self, experiment: str) -> list[tuple[PlannedRun, str | None]]:
-        """Return the planned runs of an experiment, each with why it is not finished; None for a finished one."""
+    def _runs(self, experiment: str, tasks: Container[str] | None) -> list[tuple[PlannedRun, str | None]]:
+        """Return the planned runs of an experiment on some tasks or all, each with why it is not finished, or None."""
         folder = self.folder(experiment)
         failed = folder.failed() if BenchFolder.is_one(folder.path) else {}
-        runs = self.grid(experiment).runs()
+        runs = [run for run in self.grid(experiment).runs() if tasks is None or run.task_name in tasks]
         return [(run, None if folder.is_complete(run) else failed.get(run.name, "")) for run in runs]
 
     def sources(self) -> Sources:
@@ -238,9 +250,10 @@ class Reproduction:
 
     def progress(self, items: Sequence[Item]) -> list[Progress]:
         """Return the state of items, without a model, a hub or a server."""
-        return [self._progress(item) for item in items]
+        sources = self.sources()
+        return [self._progress(item, sources) for item in items]
 
-    def _progress(self, item: Item) -> Progress:
+    def _progress(self, item: Item, sources: Sources) -> Progress:
         head: dict[str, Any] = {"label": item.label, "title": item.title, "experiments": item.experiments}
         if item.content is None:
             return Progress(**head, state="no numbers", finished=0, planned=0, needs=item.note)
@@ -249,7 +262,7 @@ class Reproduction:
         runs, needs = list[tuple[PlannedRun, str | None]](), list[str]()
         for name in item.experiments:
             try:
-                runs += self._runs(name)
+                runs += self._runs(name, item.tasks or None)
             except ConfigError as exc:
                 needs.append(str(exc))
         missing = [f"{run}{f' ({reason})' if reason else ''}" for run, reason in runs if reason is not None]
@@ -257,8 +270,15 @@ class Reproduction:
         state: State = "done"
         if missing:
             state = "partly done" if finished else "failed" if failed else "not begun"
-        elif needs or (item.needs and not _known(item.content(self.sources()))):
+        elif needs:
             state = "needs data"
+        else:
+            values = item.content(sources)
+            if item.needs and not _known(values):
+                state = "needs data"
+            elif not _has_results(item, values):
+                reasons = dict.fromkeys(value.reason for value in values if value.reason)
+                state, needs = "done, no result", [*reasons] or ["these runs have no number for it"]
         known = needs or [item.needs, *(EXPERIMENTS[name].needs for name in item.experiments)]
         return Progress(
             **head, state=state, finished=finished, planned=len(runs), failed=failed,
@@ -267,28 +287,29 @@ class Reproduction:
 
     def costs(self, items: Sequence[Item]) -> list[ExperimentCost]:
         """Return what the unfinished runs would take; data are read, and no model is loaded."""
-        return [self._cost(name) for name in _experiments(items)]
+        return [self._cost(name, tasks) for name, tasks in _experiments(items)]
 
-    def _cost(self, experiment: str) -> ExperimentCost:
+    def _cost(self, experiment: str, tasks: Container[str] | None) -> ExperimentCost:
         try:
             grid = self.grid(experiment)
         except ConfigError as exc:
-            nothing: dict[str, Any] = {"runs": 0, "rows": 0, "gpu_hours": None, "hours": None}
-            return ExperimentCost(experiment=experiment, problems=(str(exc),), **nothing)
-        lines = plan_grid(grid, self.folder(experiment))
-        waiting = [(run, line) for run, line in zip(grid.runs(), lines, strict=True) if line.status == "waiting"]
+            return ExperimentCost(experiment=experiment, problems=(str(exc),))
+        lines = {line.name: line for line in plan_grid(grid, self.folder(experiment), tasks=tasks)}
+        plan = [(run, lines[run.name]) for run in grid.runs() if run.name in lines]
+        waiting = [(run, line) for run, line in plan if line.status != "complete"]
         left = [(run, line) for run, line in waiting if line.rows]
-        problems = dict.fromkeys(f"{line.task}: {line.problem}" for line in lines if line.problem)
+        problems = dict.fromkeys(f"{line.task}: {line.problem}" for _, line in waiting if line.problem)
+        unread = all(line.problem for _, line in waiting) if waiting else False
         seconds = None if problems else _total(_gpu_seconds(run, line.rows or 0) for run, line in left)
         minutes = _total(line.minutes for _, line in left) if left else None
         return ExperimentCost(
             experiment=experiment,
             runs=len(waiting),
-            rows=sum(line.rows or 0 for _, line in left),
+            rows=None if unread else sum(line.rows or 0 for _, line in left),
             gpu_hours=None if seconds is None else seconds / 3600,
             price=_total(line.cost for _, line in left) if left else None,
             hours=None if minutes is None else minutes / 60,
-            problems=tuple(problems),
+            problems=(*problems, *dict.fromkeys(_pickled(run) for run, _ in left if _pickled(run))),
         )
 
     def run(self, items: Sequence[Item], *, executor: Executor | None, reporter: Reporter) -> None:
@@ -297,11 +318,7 @@ class Reproduction:
         Raises:
             ConfigError: None of the grids can start.
         """
-        wanted = [
-            name
-            for name in _experiments(items)
-            if not all(item.label in _WITHOUT_RUNS for item in items if name in item.experiments)
-        ]
+        wanted = dict(_experiments(items))
         grids, problems = list[str](), dict[str, str]()
         for name in wanted:
             try:
@@ -323,11 +340,12 @@ class Reproduction:
             except (ConfigError, DataError) as exc:
                 reporter.say(f"{name} is skipped: {exc}")
                 continue
-            if all(reason is None for _, reason in self._runs(name)):
+            if all(reason is None for _, reason in self._runs(name, wanted[name])):
                 continue
             reporter.say(f"{name}: {EXPERIMENTS[name].title}")
             here = grid.subject == "chain"  # chains of thought are not spread
-            run_grid(grid, self.folder(name).path, executor=None if here else executor, reporter=reporter)
+            place = None if here else executor
+            run_grid(grid, self.folder(name).path, executor=place, reporter=reporter, tasks=wanted[name])
 
     def written(self, items: Sequence[Item], reporter: Reporter) -> list["Made"]:
         """Write the files of every item that has numbers, and return them; what is undefined has no files."""
@@ -399,19 +417,49 @@ def _total(numbers: Iterable[float | None]) -> float | None:
     return None if None in known else sum(each or 0.0 for each in known)
 
 
-def _experiments(items: Sequence[Item]) -> Iterator[str]:
-    """Yield the experiments of some items, each once, in the order of their declaration."""
-    wanted = {name for item in items for name in item.experiments}
-    yield from (name for name in EXPERIMENTS if name in wanted)
+def _has_results(item: Item, values: Sequence[Value]) -> bool:
+    """Return True if there is a number or word of ours that the table prints, beside counts of examples."""
+    shown = {} if item.layout is None else item.layout.quantities
+    return any(v.ours is not None and v.quantity in shown and shown[v.quantity].kind != "count" for v in values)
+
+
+def _pickled(run: PlannedRun) -> str:
+    """Return why a model of the suite cannot be read from the hub, if so."""
+    suite = suite_model(run.model.ref) if isinstance(run.model.ref, str) else None
+    return f"{suite.name} cannot run: {suite.note}" if suite is not None and suite.pickled else ""
+
+
+def _experiments(items: Sequence[Item]) -> Iterator[tuple[str, frozenset[str] | None]]:
+    """Yield the experiments that items must run, in the order of their declaration, with the tasks or None for all."""
+    for name in EXPERIMENTS:
+        wanted = [item.tasks for item in items if name in item.experiments and item.label not in _WITHOUT_RUNS]
+        if wanted:
+            yield name, frozenset().union(*wanted) if all(wanted) else None
 
 
 def _parameters(ref: str | Served) -> float | None:
-    """Return billions of parameters, of a model that is not of the suite by its name: `Qwen2.5-3B` has three."""
+    """Return billions of parameters: of a folder by its weights, of others by their names (`Qwen2.5-3B` has three)."""
     suite = suite_model(ref) if isinstance(ref, str) else None
     if suite is not None or not isinstance(ref, str):
         return None if suite is None else suite.parameters
-    named = _SIZE.search(ref.partition("@")[0].rpartition("/")[2])
-    return None if named is None else float(named[1]) * (1e-3 if named[2] in "mM" else 1.0)
+    stored = sum(map(_n_values, Path(ref).glob("*.safetensors")))
+    if stored:
+        return stored / 1e9
+    name = ref.partition("@")[0].rpartition("/")[2]
+    named = _SIZE.search(name)
+    if named is None:
+        return next((size for start, size in _USUAL_SIZES.items() if name.startswith(start)), None)
+    return float(named[1]) * (1e-3 if named[2] in "mM" else 1.0)
+
+
+def _n_values(file: Path) -> int:
+    """Return the number of values in a file of weights by its header; 0 where that is damaged."""
+    try:
+        with file.open("rb") as stream:
+            head = json.loads(stream.read(min(int.from_bytes(stream.read(8), "little"), _LONGEST_HEADER)))
+        return sum(math.prod(each["shape"]) for name, each in head.items() if name != "__metadata__")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return 0
 
 
 def _gpu_seconds(run: PlannedRun, rows: int) -> float | None:

@@ -199,7 +199,7 @@ class HubData(DataSource):
             at = "" if revision is None else f" at {revision}"
             raise DataError(
                 f"the data set '{self.origin}' could not be loaded from the hub{at} ({type(exc).__name__}: {reason}). "
-                "Give the examples as a file instead: --data FILE.jsonl"
+                "Give the examples as a file instead: --data FILE.jsonl; a grid takes --data-dir DIR with TASK.jsonl"
             ) from exc
         names = self._names(data.features)
         for row in data if self.shuffle_seed is None else data.shuffle(seed=self.shuffle_seed):
