@@ -109,7 +109,7 @@ class Progress:
     missing: tuple[str, ...] = ()
     """Runs that are not finished, with the reason if they failed."""
     needs: str = ""
-    """What is missing, or why finished runs have no result."""
+    """Data or models that are missing, or the reason why finished runs have no result."""
 
 
 @dataclass(frozen=True, kw_only=True)
