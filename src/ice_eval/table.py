@@ -93,17 +93,18 @@ class Table:
         return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
 
 
-def beside(left: Table, right: Table) -> Table:
-    """Return the columns of two tables with as many rows, under the title of the second."""
-    words = tuple((*(None for _ in left.header), *row) for row in right.words)
-    best = frozenset((line, place + len(left.header)) for line, place in right.best)
-    rows = tuple((*a, *b) for a, b in zip(left.rows, right.rows, strict=True)) if left.header else right.rows
-    return Table(right.title, (*left.header, *right.header), rows, best, words)
+def beside(*tables: Table) -> Table:
+    """Return the columns of tables with as many rows and no best cells, under the title of the last."""
+    shown = [each for each in tables if each.header]
+    rows = [sum(cells, ()) for cells in zip(*(each.rows for each in shown), strict=True)]
+    words = [each.words or [(None,) * len(each.header)] * len(each.rows) for each in shown]
+    merged = [sum(found, ()) for found in zip(*words, strict=True)] if any(each.words for each in shown) else []
+    return Table(tables[-1].title, sum((each.header for each in shown), ()), tuple(rows), words=tuple(merged))
 
 
-_OPTIONAL = {"run", "model", "task", "prompt", "language", "null", "direction", "k"}
 _USUAL = {"null": SIZE, "direction": "sufficiency", "k": "0.2"}
 """Values that readers assume if a table does not name them."""
+_OPTIONAL = {"run", "model", "task", "prompt", "language", *_USUAL}
 
 
 def table_of(
@@ -123,18 +124,18 @@ def table_of(
     found = [(column, [column.cell(line) for line in lines]) for column in columns]
     if runs:
         found.insert(0, (Column("run", "run", "text"), list(runs)))
-    shown = [each for each in found if whole or each[0].header not in _OPTIONAL or _is_informative(*each)]
+
+    def is_shown(header: str, values: set[str]) -> bool:
+        is_unusual = header in _USUAL and not values <= {_USUAL[header]}
+        return whole or header not in _OPTIONAL or len(values) > 1 or is_unusual
+
+    shown = [(column, cells) for column, cells in found if is_shown(column.header, set(cells))]
     header = tuple(column.header for column, _ in shown)
     bold = frozenset((line, header.index(best[0])) for line in best[1]) if best else frozenset()
     words: tuple[tuple[str | None, ...], ...] = ()
     if any(column.word for column in columns):
         words = tuple(tuple(column.word and column.word(line) for column, _ in shown) for line in lines)
     return Table(title, header, tuple(zip(*(cells for _, cells in shown), strict=True)), bold, words)
-
-
-def _is_informative(column: Column, cells: Sequence[str]) -> bool:
-    values, usual = set(cells), _USUAL.get(column.header)
-    return len(values) > 1 or (usual is not None and not values <= {usual})
 
 
 _NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\]| \[[+−-][\d.]+, [+−-][\d.]+\])?|{EMPTY}")
@@ -150,8 +151,8 @@ def written(value: Any, kind: CellKind) -> str:
     if value is None:
         return "own" if kind == "share" else EMPTY
     if kind.endswith("interval"):
-        write = _LIMITS[kind]
-        return "[" + ", ".join(write(limit) for limit in value) + "]"
+        of = cast(CellKind, kind.removesuffix("interval").strip() or "number")
+        return "[" + ", ".join(written(limit, of).partition(" ")[0] for limit in value) + "]"
     return _CELLS[kind](value)
 
 
@@ -182,11 +183,6 @@ share = partial(written, kind="share")
 """A share of units in a rationale; `own` if the attribution sets the size."""
 
 
-def _signed(value: float) -> str:
-    """Return a number with its sign, which is plus for numbers that round to 0."""
-    return f"{round(value, 3) + 0.0:+.3f}"
-
-
 _CELLS: Mapping[CellKind, Callable[[Any], str]] = {
     "text": str,
     "operators": lambda value: value if isinstance(value, str) else " − ".join(value),
@@ -202,13 +198,6 @@ _CELLS: Mapping[CellKind, Callable[[Any], str]] = {
     "number": "{:.3f}".format,
     "shortest": "{:g}".format,
     "rounded": "{:.0f}".format,
-    "signed": _signed,
+    "signed": lambda value: f"{round(value, 3) + 0.0:+.3f}",  # plus for numbers that round to 0
     "p-value": lambda value: "<0.0001" if value < 0.00005 else f"{value:.4f}" if value < 0.1 else f"{value:.2f}",
-}
-_LIMITS: Mapping[CellKind, Callable[[float], str]] = {
-    "percent interval": lambda limit: f"{100 * limit:.1f}",
-    "points interval": lambda limit: f"{100 * limit:+.1f}",
-    "fraction interval": "{:.2f}".format,
-    "interval": "{:.3f}".format,
-    "signed interval": _signed,
 }

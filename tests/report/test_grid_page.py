@@ -107,8 +107,9 @@ def test_a_control_that_fails_is_a_problem_in_one_line(summary, tmp_path):
     assert "a on t, delete, k = 0.1: 20.0 %" in problem and problem.endswith("; …).")
     assert page.sentences[0] == "Gradient beats random sets of the same size under every operator in 2 of 2 cases."
     assert page.sentences[-1] == "The random control is at 20 %, where chance is expected."
-    words = {cell.word for row in page.matrix.rows for cell in row.cells if cell.is_control}
-    assert words == {""} and page.matrix.words == ["faithful"]
+    shown = [line for _, lines in page.matrix.rows for line in lines if line is not None]
+    words = {word_of_line(line) for line in shown if line.attribution == CONTROL}
+    assert words == {None} and page.matrix.words == ["faithful"]
 
 
 def test_methods_that_win_as_often_are_named_together_the_higher_rates_first(summary, tmp_path):
@@ -206,7 +207,7 @@ def test_every_figure_and_table_colours_a_win_rate_by_its_verdict(grid, results)
                     n += 1
     assert n == len(lines) + 144
     matrix = matrix_of([each for each in results.configurations if each.line.operator != ALL])
-    assert {(cell.text, cell.word or None) for row in matrix.rows for cell in row.cells} <= rates
+    assert {(percent(line.win_rate), word_of_line(line)) for _, lines in matrix.rows for line in lines} <= rates
 
 
 # --- in a browser -------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ice_eval.rationales import DYNAMIC
 from ice_eval.records import PASSAGE_FIELD
@@ -11,7 +11,7 @@ from ice_eval.report.example import NOT_TESTED, claim_scores, claim_test, shorte
 from ice_eval.results import InputRow, RunFolder, Summary
 from ice_eval.results.citations import CARRIES, CITED, LEVEL
 from ice_eval.results.records import CarriedLine, CitationSummary, ClaimLine, ClaimWord
-from ice_eval.results.view import ANSWER, CLAIM, QUESTION, ShownPassage, passages_of
+from ice_eval.results.view import ANSWER, CLAIM, QUESTION, passages_of
 from ice_eval.table import Column, Table, estimate, naming, table_of, whole
 
 MOST_ANSWERS = 25
@@ -67,10 +67,10 @@ def headline(content: CitationSummary) -> str:
     line = leading(content)
     if line is None:
         return "No passages were kept alone, so the run does not say which of them carry a claim."
-    if line.carried is None:
+    if line.carried is None and content.n_claims:
+        said = "Passages add next to nothing to any claim, so that no citation can carry one."
+    elif line.carried is None:
         said = "No claim could be evaluated."
-        if content.n_claims:
-            said = "Passages add next to nothing to any claim, so that no citation can carry one."
     else:
         random = f"random passages of the same number: {whole(line.carried_random)}"
         limits = "" if line.carried_ci is None else f" [{', '.join(f'{100 * each:.0f}' for each in line.carried_ci)}]"
@@ -92,9 +92,11 @@ def leading(content: CitationSummary) -> CarriedLine | None:
 def _subject(line: CarriedLine) -> str:
     if line.attribution == CITED:
         return "of citations carry their claim"
-    if line.k is None or line.k == DYNAMIC:
-        return f"of claims are carried by the passages that {line.attribution} marks"
-    return f"of claims are carried by the top {100 * line.k:g} % of passages by {line.attribution}"
+    top = "" if line.k is None or line.k == DYNAMIC else f"top {100 * line.k:g} % of passages by {line.attribution}"
+    return f"of claims are carried by the {top or f'passages that {line.attribution} marks'}"
+
+
+CARRIED = (*estimate("carried", "carried", "percent"), Column("carried_random", "random", "percent"))
 
 
 def words_table(*summaries: Summary) -> Table:
@@ -108,11 +110,7 @@ def words_table(*summaries: Summary) -> Table:
 def citation_tables(*summaries: Summary) -> list[Table]:
     """Return all tables about cited answers that have a row; runs of other kinds have none."""
     found = [(run, line) for run, content in numbered(summaries) for line in content.carried if line.n]
-    columns = (
-        *naming("attribution", "operator", "k", "n"),
-        *estimate("carried", "carried", "percent"),
-        Column("carried_random", "random", "percent"),
-    )
+    columns = (*naming("attribution", "operator", "k", "n"), *CARRIED)
     carried = table_of("Carried claims", [line for _, line in found], columns, runs=[run for run, _ in found])
     return [table for table in (words_table(*summaries), carried) if table.rows]
 
@@ -137,25 +135,13 @@ def _about_claims(content: CitationSummary) -> Iterator[str]:
         yield f"{'1 claim was' if count == 1 else f'{count} claims were'} not tested: {reason}."
 
 
-class ShownClaim(NamedTuple):
-    """A claim in its answer."""
-
-    line: ClaimLine
-    word: str
-    scores: list[tuple[str, str, str]]
-    test: list[str]
-    cited: list[ShownPassage]
-    notes: dict[str, str]
-    """Further fields of the data, as an expert's judgement of support."""
-
-
 class ShownAnswer(NamedTuple):
     """An answer as running text."""
 
     id: str
     question: str
-    pieces: list[tuple[str, ShownClaim | None]]
-    """Text in order: claims, and what is between them."""
+    pieces: list[tuple[str, dict[str, Any] | None]]
+    """Text in order: claims, each with what its card shows, and what is between them."""
 
 
 def shown_answers(folder: RunFolder, content: CitationSummary, *, most: int = MOST_ANSWERS) -> list[ShownAnswer]:
@@ -171,7 +157,7 @@ def shown_answers(folder: RunFolder, content: CitationSummary, *, most: int = MO
 
 
 def _answer(name: str, rows: Sequence[InputRow], lines: Mapping[str, ClaimLine]) -> ShownAnswer:
-    text, end, pieces = rows[0].fields.get(ANSWER, ""), 0, list[tuple[str, ShownClaim | None]]()
+    text, end, pieces = rows[0].fields.get(ANSWER, ""), 0, list[tuple[str, dict[str, Any] | None]]()
     for row in rows:
         claim = row.fields.get(CLAIM, "")
         start = text.find(claim, end)
@@ -182,12 +168,15 @@ def _answer(name: str, rows: Sequence[InputRow], lines: Mapping[str, ClaimLine])
     return ShownAnswer(name, rows[0].fields.get(QUESTION, ""), [*pieces, (text[end:], None)])
 
 
-def _claim(row: InputRow, line: ClaimLine) -> ShownClaim:
-    cited = [each._replace(text=shortened(each.text, _LONGEST)) for each in passages_of(row, line.cites)]
-    notes = {name: shortened(text, _LONGEST) for name, text in row.fields.items() if not _is_own(name)}
-    scores = [] if line.score_full is None else claim_scores(line)
-    return ShownClaim(line, line.word or NOT_TESTED, scores, claim_test(line, row), cited, notes)
+def _claim(row: InputRow, line: ClaimLine) -> dict[str, Any]:
+    def is_further(name: str) -> bool:  # as an expert's judgement of support
+        return name not in (QUESTION, ANSWER, CLAIM) and not name.startswith(PASSAGE_FIELD)
 
-
-def _is_own(name: str) -> bool:
-    return name in (QUESTION, ANSWER, CLAIM) or name.startswith(PASSAGE_FIELD)
+    return {
+        "line": line,
+        "word": line.word or NOT_TESTED,
+        "scores": [] if line.score_full is None else claim_scores(line),
+        "test": claim_test(line, row),
+        "cited": [each._replace(text=shortened(each.text, _LONGEST)) for each in passages_of(row, line.cites)],
+        "notes": {name: shortened(text, _LONGEST) for name, text in row.fields.items() if is_further(name)},
+    }

@@ -1,19 +1,19 @@
 """Runs compared with a first one: sentences that answer, tables, notes, and a page with differences as intervals."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from string import ascii_uppercase
-from typing import Any, NamedTuple
+from typing import Any
 
 from ice_eval.analysis.chains import CHAINS, capacities
 from ice_eval.analysis.checks import Answered
 from ice_eval.files import as_text, write_asked
 from ice_eval.nulls import SIZE
 from ice_eval.report.chains import chain_verdict
-from ice_eval.report.citations import headline
+from ice_eval.report.citations import CARRIED, headline
 from ice_eval.report.colours import word_of
 from ice_eval.report.conclusion import listed
 from ice_eval.report.page import html_page
@@ -21,9 +21,9 @@ from ice_eval.report.sentences import flag_note, setting_of
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunDifference, Summary, WinRateDifference
 from ice_eval.results.outcomes import ALL
-from ice_eval.results.records import Adaptation, CapacityLine
+from ice_eval.results.records import Adaptation
 from ice_eval.results.summary import CONTROL, SMALL_N
-from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, share, table_of, written
+from ice_eval.table import EMPTY, Column, Table, beside, columns, estimate, naming, share, table_of, written
 
 SETTLED = 0.05
 """Largest adjusted p-value of a difference that names the better run."""
@@ -36,27 +36,6 @@ _LONGEST = 24
 _HASH = re.compile(r"[0-9a-f]{8,}")
 _SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Largest difference on the axis of the plot."""
-
-
-class PlottedDifference(NamedTuple):
-    """One row of the plot; positions are percent of its width."""
-
-    run: str
-    """Letter of the other run."""
-    line: WinRateDifference
-    setting: str
-    """Size, direction and null; empty if all rows have the same."""
-    low: float
-    high: float
-    at: float
-
-
-class DifferencePlot(NamedTuple):
-    """Differences of all runs from the first, the largest first."""
-
-    rows: tuple[PlottedDifference, ...]
-    limit: float
-    """Difference at the right end of the axis."""
 
 
 def write_comparison(found: Sequence[RunDifference], path: Path) -> Path:
@@ -88,22 +67,20 @@ def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
 
 def comparison_lines(found: Sequence[RunDifference]) -> list[str]:
     """Return the answer about each run, which runs these are, and the settings that differ."""
-    letters, first = run_letters(len(found) + 1)[1:], found[0].first.path
-    lines = [answer(each, letter) for letter, each in zip(letters, found, strict=True)]
-    for letter, each in zip(letters, found, strict=True):
-        changes = [_change(one.field, one.first, one.second) for one in each.settings[:_MOST]]
+
+    def changed(field: str, first: object, second: object) -> str:
+        if all(isinstance(value, str) and _HASH.fullmatch(value) for value in (first, second)):
+            return f"other {field}"
+        return f"{field} {setting(first, _LONGEST)} → {setting(second, _LONGEST)}"
+
+    letters, folders = run_letters(len(found) + 1), [found[0].first, *(each.second for each in found)]
+    lines = [answer(each, letter) for letter, each in zip(letters[1:], found, strict=True)]
+    for letter, each in zip(letters[1:], found, strict=True):
+        changes = [changed(*one) for one in each.settings[:_MOST]]
         changes += [f"{len(each.settings) - _MOST} more settings"] * (len(each.settings) > _MOST)
-        lines.append(f"A is {first}, {letter} is {each.second.path}: {', '.join(changes) or 'the same settings'}.")
-    return [
-        *lines,
-        *_of_subjects(["A", *letters], [found[0].first.summary(), *(each.second.summary() for each in found)]),
-    ]
-
-
-def _change(field: str, first: object, second: object) -> str:
-    if all(isinstance(value, str) and _HASH.fullmatch(value) for value in (first, second)):
-        return f"other {field}"
-    return f"{field} {setting(first, _LONGEST)} → {setting(second, _LONGEST)}"
+        said = ", ".join(changes) or "the same settings"
+        lines.append(f"A is {folders[0].path}, {letter} is {each.second.path}: {said}.")
+    return [*lines, *_of_subjects(letters, [folder.summary() for folder in folders])]
 
 
 def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
@@ -111,13 +88,11 @@ def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
     letters = run_letters(len(found) + 1)[1:]
     pairs = [(letter, line) for letter, each in zip(letters, found, strict=True) for line in leading(each)]
     shown = sorted(pairs, key=lambda pair: pair[1].p_adjusted or 0.0)[:most]
-    left_out = ("n", "p_value", "verdict_second")
-    columns = [each for each in rate_columns(found) if each.field not in left_out]
+    columns = [each for each in rate_columns(found) if each.field not in ("n", "p_value", "verdict_second")]
     columns = [replace(each, header="difference") if each.field == "difference" else each for each in columns]
     title = "Differences" if len(shown) == len(pairs) else f"Differences, the clearest {len(shown)} of {len(pairs)}"
-    return table_of(
-        title, [line for _, line in shown], columns, runs=[name for name, _ in shown] if len(found) > 1 else ()
-    )
+    runs = [name for name, _ in shown] if len(found) > 1 else ()
+    return table_of(title, [line for _, line in shown], columns, runs=runs)
 
 
 def answer(found: RunDifference, letter: str) -> str:
@@ -133,13 +108,10 @@ def answer(found: RunDifference, letter: str) -> str:
     wins = [line for line in settled if (line.difference or 0.0) > 0]
     better = {letter: wins, "A": [line for line in settled if line not in wins]}
     sides = [f"{name} is better for {_listed(side, letter, several)}" for name, side in better.items() if side]
-    said = "; ".join(sides) + "."
-    if len(sides) > 1:
-        said = f"Neither run is better throughout: {said}"
+    said = f"{'Neither run is better throughout: ' if len(sides) > 1 else ''}{'; '.join(sides)}."
     left = len(lines) - len(settled)
     others = "difference" if left == 1 else f"{left} differences"
-    rest = f" The other {others} of {len(lines)} {'is' if left == 1 else 'are'} not settled." if left else ""
-    return said + rest
+    return said + (f" The other {others} of {len(lines)} {'is' if left == 1 else 'are'} not settled." if left else "")
 
 
 def leading(found: RunDifference) -> list[WinRateDifference]:
@@ -167,9 +139,8 @@ def numbers(line: WinRateDifference) -> str:
 
 
 def _listed(lines: Sequence[WinRateDifference], letter: str, several: bool) -> str:
-    more = [] if len(lines) <= _NAMED else [f"{len(lines) - _NAMED} more"]
-    parts = [*(_named(line, letter, several) for line in lines[:_NAMED]), *more]
-    return listed(parts)
+    more = [f"{len(lines) - _NAMED} more"] * (len(lines) > _NAMED)
+    return listed([*(_named(line, letter, several) for line in lines[:_NAMED]), *more])
 
 
 def _of_subjects(letters: Sequence[str], summaries: Sequence[Summary]) -> Iterator[str]:
@@ -185,7 +156,8 @@ def _of_subjects(letters: Sequence[str], summaries: Sequence[Summary]) -> Iterat
         yield "These are statements on each run by itself; their differences are not tested."
 
 
-def _plot(found: Sequence[RunDifference], letters: Sequence[str]) -> DifferencePlot:
+def _plot(found: Sequence[RunDifference], letters: Sequence[str]) -> dict[str, Any]:
+    """Return the rows of a plot of all differences from A, with positions in percent of its width, and its limit."""
     pairs = [
         (letter, line)
         for letter, each in zip(letters[1:], found, strict=True)
@@ -203,88 +175,79 @@ def _plot(found: Sequence[RunDifference], letters: Sequence[str]) -> DifferenceP
     for letter, line in sorted(pairs, key=lambda pair: (pair[0], pair[1].attribution == CONTROL)):
         own = line.difference or 0.0
         low, high = line.difference_ci or (own, own)
-        rows.append(PlottedDifference(letter, line, _place(line) if several else "", at(low), at(high), at(own)))
-    return DifferencePlot(tuple(rows), limit)
+        place = {"low": at(low), "high": at(high), "at": at(own), "setting": _place(line) if several else ""}
+        rows.append({"run": letter, "line": line, **place})
+    return {"rows": rows, "limit": limit}
 
 
 # --- tables and notes ------------------------------------------------------------------------------------------------
 
 
 def run_letters(n: int) -> list[str]:
-    return [ascii_uppercase[i] if i < len(ascii_uppercase) else f"R{i + 1}" for i in range(n)]
+    return [*ascii_uppercase[:n], *(f"R{i + 1}" for i in range(len(ascii_uppercase), n))]
 
 
 def difference_tables(found: Sequence[RunDifference]) -> list[Table]:
     """Return all tables of some comparisons with the same first run, A, that have a row."""
     letters = run_letters(len(found) + 1)
-    others = {letter: each.second.summary() for letter, each in zip(letters[1:], found, strict=True)}
-    runs = {"A": found[0].first.summary(), **others}
-    of_subjects = _capacities_table(runs), _carried_table(runs)
-    several = *of_subjects, _rates_table(found, letters), _rankings_table(found, letters)
-    return [table for table in (_settings_table(found, letters), *several) if table.rows]
+    folders = [found[0].first, *(each.second for each in found)]
+    runs = {letter: folder.summary() for letter, folder in zip(letters, folders, strict=True)}
+    lines = [line for each in found for line in each.configurations]
+    named = [letter for letter, each in zip(letters[1:], found, strict=True) for _ in each.configurations]
+    tables = (
+        _settings_table(found, letters),
+        _capacities_table(runs),
+        _carried_table(runs),
+        table_of("Win rates", lines, rate_columns(found), runs=named),  # p-values are adjusted over all of its rows
+        _rankings_table(runs),
+    )
+    return [table for table in tables if table.rows]
 
 
 def _capacities_table(runs: Mapping[str, Summary]) -> Table:
     """Return capacity and verdict of chains; each number has the interval of its own run, none that of a difference."""
-
-    def numbers(name: str) -> tuple[Column, ...]:
-        def pattern(line: Mapping[str, CapacityLine]) -> str | None:
-            verdict = line[name].verdict
-            return None if verdict is None else verdict.pattern
-
-        return (
-            Column(name, f"SRC adj. {name}", "fraction", get=lambda line: line[name].src_adjusted),
-            Column(name, f"95 % CI {name}", "fraction interval", get=lambda line: line[name].src_adjusted_ci),
-            Column(name, f"verdict {name}", "text", get=lambda line: line[name].verdict, word=pattern),
-        )
-
+    numbers = (
+        *estimate("src_adjusted", "SRC adj.", "fraction"),
+        Column("verdict", "verdict", "text", word=lambda line: line.verdict and line.verdict.pattern),
+    )
     lines = {letter: () if each.chains is None else capacities(each.chains) for letter, each in runs.items()}
-    place = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line["chains"]]))
+    place = (*naming("operator", "k"), Column("chains", "chains", "text", get=lambda line: CHAINS[line.chains]))
     return _shared_table("Do the steps carry the answer?", lines, place, numbers)
 
 
 def _carried_table(runs: Mapping[str, Summary]) -> Table:
     """Return the shares of claims that cited passages carry."""
-
-    def numbers(name: str) -> tuple[Column, ...]:
-        return (
-            Column(name, f"carried {name}", "percent", get=lambda line: line[name].carried),
-            Column(name, f"95 % CI {name}", "percent interval", get=lambda line: line[name].carried_ci),
-            Column(name, f"random {name}", "percent", get=lambda line: line[name].carried_random),
-        )
-
     lines = {letter: () if each.citations is None else each.citations.carried for letter, each in runs.items()}
-    return _shared_table("Carried claims", lines, naming("attribution", "operator", "k"), numbers)
+    return _shared_table("Carried claims", lines, naming("attribution", "operator", "k"), CARRIED)
 
 
 def _shared_table(
-    title: str, runs: Mapping[str, Sequence[Any]], place: Sequence[Column], numbers: Callable[[str], tuple[Column, ...]]
+    title: str, runs: Mapping[str, Sequence[Any]], place: Sequence[Column], numbers: Sequence[Column]
 ) -> Table:
     """Return the lines that A shares with others, by the fields of `place`, with the numbers of both runs."""
     first, *letters = runs
-    second = letters[0] if len(letters) == 1 else "other"
-    names = [column.field for column in place]
-    rows = list[dict[str, Any]]()
+    key = attrgetter(*(column.field for column in place))
+    found = list[tuple[str, Any, Any]]()
     for letter in letters:
-        known = {attrgetter(*names)(line): line for line in runs[letter]}
-        for line in runs[first]:
-            key = attrgetter(*names)(line)
-            if (match := known.get(key)) is not None:
-                named = {"run": letter, **dict(zip(names, key, strict=True)), "n": f"{line.n}, {match.n}"}
-                rows.append({**named, first: line, second: match})
-    shown = (*naming("run"), *place, *naming("n"), *numbers(first), *numbers(second))
-    return table_of(title, rows, shown)
+        known = {key(line): line for line in runs[letter]}
+        found += [(letter, line, known[key(line)]) for line in runs[first] if key(line) in known]
+    counts = Column("n", "n", "text", get=lambda pair: f"{pair[0].n}, {pair[1].n}")
+    ones, others = ([pair[which] for pair in found] for which in (1, 2))
+    second = letters[0] if len(letters) == 1 else "other"
+    parts = [
+        table_of(title, lines, [replace(each, header=f"{each.header} {name}") for each in numbers])
+        for name, lines in ((first, ones), (second, others))
+    ]
+    named = table_of("", ones, place, runs=[letter for letter, _, _ in found])
+    return beside(named, table_of("", list(zip(ones, others, strict=True)), [counts]), *parts)
 
 
 def _settings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
     firsts = {one.field: one.first for each in found for one in each.settings}
-    settings = [{one.field: one.second for one in each.settings} for each in found]
     # A run that does not appear under a field agrees with the first about it.
-    rows = [
-        (field, setting(first), *(setting(others.get(field, first)) for others in settings))
-        for field, first in firsts.items()
-    ]
-    return Table("Settings that differ", ("field", *letters), tuple(rows))
+    runs = [firsts, *(firsts | {one.field: one.second for one in each.settings} for each in found)]
+    rows = tuple((field, *(setting(run[field]) for run in runs)) for field in firsts)
+    return Table("Settings that differ", ("field", *letters), rows)
 
 
 def setting(value: object, longest: int = 60) -> str:
@@ -292,12 +255,6 @@ def setting(value: object, longest: int = 60) -> str:
     text = ", ".join(map(str, value)) if isinstance(value, list) else written(value, "text")
     text = " ".join(text.split())
     return text if len(text) <= longest else f"{text[:longest]}…"
-
-
-def _rates_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
-    """Return the win rates that runs share, their differences, and p-values adjusted over all rows of the table."""
-    pairs = [(letter, line) for letter, each in zip(letters[1:], found, strict=True) for line in each.configurations]
-    return table_of("Win rates", [line for _, line in pairs], rate_columns(found), runs=[letter for letter, _ in pairs])
 
 
 def rate_columns(found: Sequence[RunDifference]) -> tuple[Column, ...]:
@@ -316,22 +273,15 @@ def rate_columns(found: Sequence[RunDifference]) -> tuple[Column, ...]:
     )
 
 
-def _rankings_table(found: Sequence[RunDifference], letters: Sequence[str]) -> Table:
+def _rankings_table(runs: Mapping[str, Summary]) -> Table:
     """Return the order of attributions in every run, for the settings that the first one has."""
-    names = ("operator", "direction", "k", "null")
-    runs = [
-        {tuple(getattr(line, name) for name in names): str(line) for line in folder.summary().rankings}
-        for folder in (found[0].first, *(each.second for each in found))
+    place = attrgetter("operator", "direction", "k", "null")
+    known = {letter: {place(line): str(line) for line in summary.rankings} for letter, summary in runs.items()}
+    columns = [
+        Column(letter, letter, "text", get=lambda line, own=own: own.get(place(line)))  # type: ignore[misc]
+        for letter, own in known.items()
     ]
-    lines = [
-        {
-            **dict(zip(names, place, strict=True)),
-            **{letter: run.get(place) for letter, run in zip(letters, runs, strict=True)},
-        }
-        for place in runs[0]
-    ]
-    shown = (*naming("null", "operator", "direction", "k"), *(Column(each, each, "text") for each in letters))
-    return table_of("Head to head", lines, shown)
+    return table_of("Head to head", runs["A"].rankings, (*naming("null", "operator", "direction", "k"), *columns))
 
 
 def _verdicts(line: WinRateDifference) -> str:
@@ -387,9 +337,8 @@ def _placed(cells: Sequence[Configuration]) -> str:
 
 
 def adapted_inputs(line: Answered) -> str:
-    if line.operator is None:
-        return "full"
-    return f"{line.operator}, random set {'kept' if line.direction == 'sufficiency' else 'removed'}"
+    act = "kept" if line.direction == "sufficiency" else "removed"
+    return "full" if line.operator is None else f"{line.operator}, random set {act}"
 
 
 def adaptation_table(found: Sequence[Answered]) -> Table:

@@ -13,14 +13,14 @@ from ice_eval.analysis.across import NOT_SETTLED, answers
 from ice_eval.analysis.measures import Found, Missing
 from ice_eval.files import as_text
 from ice_eval.report.analyses import answer_notes, answer_tables, grid_places
-from ice_eval.report.colours import verdict_of, word_of_line
+from ice_eval.report.colours import word_of_line
 from ice_eval.report.conclusion import control_fails, listed, lost
 from ice_eval.report.tables import run_names
 from ice_eval.results import Configuration, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.summary import CONTROL, adjusted_jointly, dropped
 from ice_eval.results.view import is_open
-from ice_eval.table import Column, Table, counted, interval, naming, percent, share, table_of, whole
+from ice_eval.table import Column, Table, beside, counted, naming, percent, share, table_of, whole
 
 _NAMED = 4
 """Configurations of a failing control that are named."""
@@ -35,44 +35,17 @@ _FIGURES = {
 """Beginning of the names of the figures that belong to the answer of a question."""
 
 
-class MatrixCell(NamedTuple):
-    """One win rate of the matrix."""
-
-    text: str
-    values: str = ""
-    """Win rate and limits, unrounded, for sorting and data."""
-    word: str = ""
-    """The word that colours it."""
-    said: str = ""
-    """Its interval, verdict and number of examples."""
-    is_control: bool = False
-
-
-class MatrixRow(NamedTuple):
-    run: str
-    heads: tuple[str, ...]
-    cells: tuple[MatrixCell, ...]
-
-
-@dataclass(frozen=True)
-class Matrix:
+class Matrix(NamedTuple):
     """All win rates: a row for each model, task, prompt and size, a column for each attribution and operator."""
 
-    heads: tuple[str, ...]
+    heads: Table
+    """What names the rows."""
     columns: tuple[tuple[str, str], ...]
     """Attribution and operator."""
-    rows: tuple[MatrixRow, ...]
-
-    @property
-    def are_numbers(self) -> list[bool]:
-        """For each column that names a row, True if it holds numbers."""
-        return Table("", self.heads, tuple(row.heads for row in self.rows)).are_numbers
-
-    @property
-    def words(self) -> list[str]:
-        """The words of its cells, the strongest first."""
-        found = {cell.word for row in self.rows for cell in row.cells}
-        return [word for word in reversed(stats.WORDS) if word in found]
+    rows: tuple[tuple[str, tuple[SummaryLine | None, ...]], ...]
+    """The run and the lines of each row."""
+    words: Sequence[str]
+    """The words of its cells, the strongest first."""
 
 
 class Guideline(NamedTuple):
@@ -82,15 +55,7 @@ class Guideline(NamedTuple):
     reason: str = ""
 
 
-class AnsweredQuestion(NamedTuple):
-    title: str
-    notes: tuple[str, ...]
-    tables: tuple[Table, ...]
-    figures: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class GridPage:
+class GridPage(NamedTuple):
     """The first part of the page of several runs."""
 
     subject: str
@@ -101,7 +66,8 @@ class GridPage:
     problems: tuple[str, ...]
     guidelines: tuple[Guideline, ...]
     matrix: Matrix
-    answers: tuple[AnsweredQuestion, ...]
+    answers: tuple[dict[str, Any], ...]
+    """Title, notes, tables and figures of each answered question."""
     missing: tuple[str, ...]
     """Questions without an answer, and why."""
 
@@ -156,13 +122,12 @@ def matrix_of(lines: Sequence[GridLine[SummaryLine]]) -> Matrix:
     """Return the win rates of a grid side by side; model and task are always named, the rest where it differs."""
     columns = tuple(dict.fromkeys((each.line.attribution, each.line.operator) for each in lines))
     places = grid_places(lines)
+    named = Table("", ("model", "task"), tuple((place["model"], place["task"]) for place in places))
     also = table_of("", places, naming("language", "prompt", "direction", "null", "k"))
-    rows = []
-    for number, place in enumerate(places):
-        heads = (place["model"], place["task"], *(also.rows[number] if also.header else ()))
-        cells = tuple(_cell(place.get(f"{attribution} {operator}")) for attribution, operator in columns)
-        rows.append(MatrixRow(place["run"], heads, cells))
-    return Matrix(("model", "task", *also.header), columns, tuple(rows))
+    rows = tuple((place["run"], tuple(place.get(" ".join(column)) for column in columns)) for place in places)
+    found = {word_of_line(each.line) for each in lines if each.line.win_rate is not None}
+    words = [word for word in reversed(stats.WORDS) if word in found]
+    return Matrix(beside(named, also), columns, rows, words)
 
 
 def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
@@ -188,16 +153,6 @@ def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     operators = dict.fromkeys(each.line.operator for each in lines)
     columns = (Column("attribution", "attribution", "text", get=str), *map(column, operators))
     return table_of("Lowest and highest win rates of the grid", sorted(rates, key=worst), columns)
-
-
-def _cell(line: SummaryLine | None) -> MatrixCell:
-    if line is None or line.win_rate is None:
-        return MatrixCell("–")
-    limits = line.win_rate_ci or ()
-    values = " ".join(map(repr, (line.win_rate, *limits)))
-    said = CONTROL if line.attribution == CONTROL else verdict_of(line)
-    shown = f"{interval(line.win_rate_ci)}, {said}, n = {line.n}"
-    return MatrixCell(percent(line.win_rate), values, word_of_line(line) or "", shown, line.attribution == CONTROL)
 
 
 def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missing | None) -> Iterator[str]:
@@ -286,12 +241,11 @@ def _guidelines(found: Found | Missing | None) -> Iterator[Guideline]:
         yield Guideline(use, "; ".join(where[:_MOST]) + more, reason)
 
 
-def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> AnsweredQuestion:
-    start, told = _FIGURES.get(name), {name: found}
-    prefix = f"{name.replace('_', '-')}: "
-    drawn = tuple(figure for figure in figures if start and figure["name"].startswith(start))
-    notes = tuple(note.removeprefix(prefix) for note in answer_notes(told))
-    return AnsweredQuestion(_title(name), notes, tuple(answer_tables(told)), drawn)
+def _answer(name: str, found: Found, figures: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    start, prefix = _FIGURES.get(name), f"{name.replace('_', '-')}: "
+    drawn = [figure for figure in figures if start and figure["name"].startswith(start)]
+    notes = [note.removeprefix(prefix) for note in answer_notes({name: found})]
+    return {"title": _title(name), "notes": notes, "tables": answer_tables({name: found}), "figures": drawn}
 
 
 def _title(name: str) -> str:
