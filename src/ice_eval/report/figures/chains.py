@@ -119,7 +119,7 @@ def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
 def _early(runs: Sequence[Named]) -> Figure | None:
     """Draw how often a beginning of the chain gives its answer; needs the operator `truncate`."""
     rows = [
-        {"run": name, "share": cut.share, "rate": cut.rate, **parts.ends(cut.rate_ci), "row": "", "column": ""}
+        {"run": name, "share": cut.share, "rate": cut.rate, **parts.ends(cut.rate_ci)}
         for name, content in runs
         for cut in (() if content.truncate is None else content.truncate.kept)
         if cut.rate is not None

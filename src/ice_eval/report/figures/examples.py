@@ -159,10 +159,8 @@ def _effects_row(examples: PlottedExamples, cell: Cell) -> dict[str, Any]:
     found = dict(zip(_QUANTILES, quantiles(sizes, list(_QUANTILES.values())), strict=True))
     drawn = {f"{name}_drawn": None if q is None else float(np.clip(q, -LIMIT, LIMIT)) for name, q in found.items()}
     outside, undefined = int((np.abs(sizes) > LIMIT).sum()), examples.columns[cell]["m"].size - sizes.size
-    said = [f"{outside} beyond ±{LIMIT:g}"] if outside else []
-    said += [f"{undefined} undefined"] if undefined else []
-    place = {"row": "", "column": "", "attribution": cell[0], "operator": cell[1]}
-    return {**place, **found, **drawn, "beyond": ", ".join(said)}
+    said = [f"{outside} beyond ±{LIMIT:g}"] * bool(outside) + [f"{undefined} undefined"] * bool(undefined)
+    return {"attribution": cell[0], "operator": cell[1], **found, **drawn, "beyond": ", ".join(said)}
 
 
 def p_values(examples: PlottedExamples) -> Figure:
@@ -251,7 +249,7 @@ def _null_rows(view: ExampleView) -> list[dict[str, Any]]:
         if is_chain(view):
             values = np.sign(values)
         own, *null = np.clip(values, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS).tolist()
-        here = {"row": "", "column": "", "operator": operator, **nothing}
+        here = {"operator": operator, **nothing}
         numbers = {"score": own, "win_rate": each.line.win_rate, "p": each.line.p_value}
         rows.append({**here, **numbers, "attribution": name})
         for number, score in zip(each.scores.sets, null, strict=True) if operator not in drawn else ():

@@ -135,9 +135,10 @@ def distinct(rows: Rows, field: str) -> list[str]:
 
 
 def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
-    """Return the layers over the rows, in a grid of panels by their fields `row` and `column` where these differ."""
+    """Return the layers over the rows, in a grid of panels by their fields `row` and `column`, if any differ."""
     # Vega-Lite shifts the panels of a grid with holes, so that marks appear under the wrong header. A hole is filled
     # with a row of labels without numbers, which draws nothing where numbers are drawn; its field `hole` marks it.
+    values = [{"row": "", "column": "", **value} for value in values]
     rows, columns = distinct(values, "row"), distinct(values, "column")
     holes = set(itertools.product(rows, columns)) - {(value["row"], value["column"]) for value in values}
     nothing: dict[str, Any] = {name: value if isinstance(value, str) else None for name, value in values[0].items()}
@@ -163,9 +164,8 @@ def colour_scale(names: Sequence[str]) -> alt.Scale:
 def colours(rows: Rows, field: str = "operator") -> alt.Color:
     """Return the colours of a field; those of operators are the same in all figures."""
     names = distinct(rows, field)
-    scale = colour_scale(names)
-    if field == "operator":
-        scale = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
+    own = alt.Scale(domain=names, range=[operator_colour(name) for name in names])
+    scale = own if field == "operator" else colour_scale(names)
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(orient="bottom"))
 
 
@@ -187,15 +187,19 @@ def chance_and_threshold(axis: Axis, scale: alt.Scale) -> list[alt.Chart]:
 def line_at(value: float, axis: Axis, scale: alt.Scale, **style: Any) -> alt.Chart:
     """Return a line across every panel, whatever its data."""
     # The scale is that of the other layers: where one has none, Vega-Lite stretches the axis of all of them to 0.
-    drawn: alt.Chart = alt.Chart(alt.InlineData(values=[{"at": value}])).mark_rule(**style)
-    return drawn.encode(x=alt.X("at:Q", scale=scale)) if axis == "x" else drawn.encode(y=alt.Y("at:Q", scale=scale))
+    drawn: Any = alt.Chart(alt.InlineData(values=[{"at": value}])).mark_rule(**style)
+    found: alt.Chart = drawn.encode(**{axis: at(axis, "at:Q", scale)})
+    return found
 
 
 def low_to_high(drawn: Any, axis: Axis, scale: alt.Scale) -> alt.Chart:
     """Return marks that reach from `low` to `high` along an axis: intervals, or bands."""
-    low = alt.X("low:Q", scale=scale) if axis == "x" else alt.Y("low:Q", scale=scale)
-    found: alt.Chart = drawn.encode(**{axis: low, f"{axis}2": "high:Q"})
+    found: alt.Chart = drawn.encode(**{axis: at(axis, "low:Q", scale), f"{axis}2": "high:Q"})
     return found
+
+
+def at(axis: Axis, field: str, scale: alt.Scale) -> alt.X | alt.Y:
+    return alt.X(field, scale=scale) if axis == "x" else alt.Y(field, scale=scale)
 
 
 def joined_dots(rows: Rows, by: str, *, size: int, tooltip: Any = alt.Undefined) -> list[alt.Chart]:

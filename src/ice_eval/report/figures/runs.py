@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 
-from ice_eval.analysis import GridLine, GridResults
+from ice_eval.analysis import GridResults, GridRun
 from ice_eval.errors import ConfigError
 from ice_eval.rationales import DYNAMIC
-from ice_eval.report.colours import UNKNOWN_COLOUR, verdict_of, word_of_line
+from ice_eval.report.colours import verdict_of, word_of_line
 from ice_eval.report.conclusion import conclude
 from ice_eval.report.figures import figure as parts
 from ice_eval.report.figures.chains import chain_figures
@@ -51,17 +51,12 @@ def _runs_of(folders: Sequence[RunFolder], *, simultaneous: bool = False) -> _Ru
     names, summaries = run_names(found), [folder.summary() for folder in found]
     if simultaneous:
         summaries = list(map(with_simultaneous, summaries))
-
-    def of_runs(runs: Sequence[Sequence[L]]) -> list[L]:
-        together = zip(runs, names, strict=True)
-        return _in_order(
-            [replace(named(line), model=model, task=task) for run, (model, task) in together for line in run]
-        )
-
-    configurations = of_runs([summary.configurations for summary in summaries])
-    agreement = of_runs([summary.agreement for summary in summaries])
+    configurations, agreement = list[SummaryLine](), list[AgreementLine]()
+    for (model, task), summary in zip(names, summaries, strict=True):
+        configurations += (replace(named(line), model=model, task=task) for line in summary.configurations)
+        agreement += (replace(named(line), model=model, task=task) for line in summary.agreement)
     subject, aside = (("model", "task"), ("attribution",)) if len(found) > 1 else (("attribution",), ())
-    return _Runs(found, names, subject, aside, configurations, agreement)
+    return _Runs(found, names, subject, aside, _in_order(configurations), _in_order(agreement))
 
 
 def _in_order(lines: Sequence[L]) -> list[L]:
@@ -153,19 +148,16 @@ def _bars(runs: _Runs) -> Figure | None:
     return Figure("operator-bars", "Win rate by operator", caption, parts.panels(layers, rows, **_SIZE))
 
 
+def _rate_row(line: SummaryLine) -> dict[str, Any]:
+    control = line.attribution == CONTROL
+    return {"operator": line.operator, "win_rate": line.win_rate, **parts.ends(line.win_rate_ci), "control": control}
+
+
 def _operator_rows(runs: _Runs, *, average: bool) -> tuple[list[dict[str, Any]], list[alt.Tooltip]]:
     lines = [line for line in runs.configurations if line.win_rate is not None and (average or line.operator != ALL)]
     places = _placed(lines, row=(*runs.aside, "direction", "null"), column="k")
     rows = [
-        {
-            "subject": subject,
-            "operator": line.operator,
-            "win_rate": line.win_rate,
-            **parts.ends(line.win_rate_ci),
-            "verdict": verdict_of(line),
-            "control": line.attribution == CONTROL,
-            **place,
-        }
+        {"subject": subject, "verdict": verdict_of(line), **_rate_row(line), **place}
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
     ]
     subject_title = ("subject:N", " · ".join(runs.subject))
@@ -185,25 +177,20 @@ def ranked(folder: RunFolder) -> Figure:
     found = conclude(folder.summary(), folder.manifest()).first
     if found is None:
         raise ConfigError(f"{folder.path} has no explanation, so no methods to rank.")
-    rows = [
-        {
-            "subject": method.attribution, "operator": line.operator, "win_rate": line.win_rate,
-            "control": method.is_control, "n": line.n, **parts.ends(line.win_rate_ci),
-        }
-        for method in found.methods for line in method.lines if line.win_rate is not None
-    ]  # fmt: skip
+    lines = [line for method in found.methods for line in method.lines if line.win_rate is not None]
+    rows = [{"subject": line.attribution, "n": line.n, **_rate_row(line)} for line in lines]
     if not rows:
         raise ConfigError(f"{folder.path}: no example could be evaluated.")
     scale = parts.rate_scale(rows)
     shown = ("subject:N", "operator:N", ("win_rate:Q", "win rate", ".1%"), *parts.end_tooltips(".1%"), "n:Q")
     base = parts.subjects(rows, "operator", scale, parts.tooltips(*shown))
-    coloured = base.encode(color=alt.condition("datum.control", alt.value(UNKNOWN_COLOUR), parts.colours(rows)))
+    coloured = base.encode(color=parts.greyed(rows))
     layers = [
         *parts.chance_and_threshold("x", scale),
         parts.low_to_high(coloured.mark_rule(strokeWidth=3), "x", scale),
         coloured.mark_point(**parts.DOT, size=90).encode(shape=parts.shapes(rows)),
     ]
-    drawn = parts.panels(layers, [{"row": "", "column": "", **row} for row in rows], width=480, height=alt.Step(22))
+    drawn = parts.panels(layers, rows, width=480, height=alt.Step(22))
     caption = (
         "Mean win rate of every method with its 95 % interval; lines at 50 % (chance) and 55 %; the control in grey."
     )
@@ -217,14 +204,8 @@ def _agreement(runs: _Runs) -> Figure | None:
         return None
     places = _placed(lines, row=("operators", *runs.aside, "direction", "null"), column="k")
     rows: list[dict[str, Any]] = [
-        {
-            "subject": subject,
-            "gap": line.gap,
-            **parts.ends(line.gap_ci),
-            "crosses": line.crosses_threshold,
-            "operators": " − ".join(line.operators),
-            **place,
-        }
+        {"subject": subject, "gap": line.gap, **parts.ends(line.gap_ci), "crosses": line.crosses_threshold}
+        | {"operators": " − ".join(line.operators), **place}
         for line, subject, place in zip(lines, _subjects(runs, lines), places, strict=True)
     ]
     words, crosses = list(_CROSSES), ("crosses:N", "crosses 55 %")
@@ -260,15 +241,7 @@ def _k_sweep(runs: _Runs) -> Figure | None:
     if len(sizes) < 2:
         return None
     places = _placed(lines, row=("model", "task", "direction", "null"), column="attribution")
-    rows = [
-        {
-            **{name: getattr(line, name) for name in ("operator", "k", "win_rate")},
-            **parts.ends(line.win_rate_ci),
-            "control": line.attribution == CONTROL,
-            **place,
-        }
-        for line, place in zip(lines, places, strict=True)
-    ]
+    rows = [{"k": line.k, **_rate_row(line), **place} for line, place in zip(lines, places, strict=True)]
     axis = parts.share_axis("k:Q", sizes, title="k", margin=0.05 * (sizes[-1] - sizes[0]))
     base = alt.Chart().encode(x=axis, color=parts.greyed(rows))
     scale = parts.rate_scale(rows)
@@ -319,10 +292,8 @@ def _of_examples(runs: _Runs) -> Iterator[Figure]:
         examples = PlottedExamples(folder, lines)
         for draw in (distribution, effects, p_values, plausibility) if examples.columns else ():
             figure = draw(examples)
-            if figure is not None and len(runs.folders) > 1:
-                figure = replace(figure, name=f"{figure.name}-{suffix}", title=f"{figure.title}: {model} on {task}")
             if figure is not None:
-                yield figure
+                yield _about(figure, f"{model} on {task}", suffix) if len(runs.folders) > 1 else figure
 
 
 def grid_figures(grid: GridResults, *, simultaneous: bool = False) -> list[Figure]:
@@ -333,13 +304,9 @@ def grid_figures(grid: GridResults, *, simultaneous: bool = False) -> list[Figur
 
 def _prompts(grid: GridResults) -> Iterator[Figure]:
     rows: dict[str, list[PromptWinRate]] = {}
-    for each in _drawn_lines(grid) if grid.several("prompt") else ():
-        line = each.line
-        row = PromptWinRate(
-            **{name: getattr(line, name) for name in ("model", "task", "attribution", "win_rate")},
-            prompt=each.run.prompt,
-            **parts.ends(line.win_rate_ci),
-        )
+    for run, line in _drawn_lines(grid) if grid.several("prompt") else ():
+        named = {name: getattr(line, name) for name in ("model", "task", "attribution", "win_rate")}
+        row = PromptWinRate(**named, prompt=run.prompt, **parts.ends(line.win_rate_ci))
         rows.setdefault(line.operator, []).append(row)
     return (_about(prompt_sensitivity(own), operator) for operator, own in rows.items())
 
@@ -347,30 +314,26 @@ def _prompts(grid: GridResults) -> Iterator[Figure]:
 def _languages(grid: GridResults) -> Iterator[Figure]:
     """Return one figure for every attribution, with the first of a task's prompts."""
     lines = _drawn_lines(grid) if grid.several("language") else []
-    first = {(each.run.model, each.run.task): each.run.prompt for each in reversed(lines)}
+    first = {(run.model, run.task): run.prompt for run, _ in reversed(lines)}
     rows: dict[str, list[LanguageWinRate]] = {}
-    for run, line in ((each.run, each.line) for each in lines):
+    for run, line in lines:
         if first[run.model, run.task] == run.prompt:
-            row = LanguageWinRate(
-                model=run.model,
-                language=f"{run.task} ({run.language})",
-                operator=line.operator,
-                win_rate=line.win_rate,
-                word=word_of_line(line) or parts.grey_name(line.attribution),
-            )
-            rows.setdefault(line.attribution, []).append(row)
+            language, word = f"{run.task} ({run.language})", word_of_line(line) or parts.grey_name(line.attribution)
+            named = {"model": run.model, "language": language, "operator": line.operator, "word": word}
+            rows.setdefault(line.attribution, []).append(LanguageWinRate(**named, win_rate=line.win_rate))
     return (_about(language_heatmap(own), attribution) for attribution, own in rows.items())
 
 
-def _drawn_lines(grid: GridResults) -> list[GridLine[SummaryLine]]:
+def _drawn_lines(grid: GridResults) -> list[tuple[GridRun, SummaryLine]]:
     """Return the lines under single operators, and of the first k, direction and null, where there are several."""
-    found = [each for each in grid.configurations if each.line.win_rate is not None and each.line.operator != ALL]
+    found = [(each.run, each.line) for each in grid.configurations if each.line.operator != ALL]
+    found = [(run, line) for run, line in found if line.win_rate is not None]
     for name in ("direction", "null", "k"):
-        values = [getattr(each.line, name) for each in found]
+        values = [getattr(line, name) for _, line in found]
         chosen = next((value for value in values if value is not None), None)
         found = [each for each, value in zip(found, values, strict=True) if value in (chosen, None)]
     return found
 
 
-def _about(figure: Figure, subject: str) -> Figure:
-    return replace(figure, name=f"{figure.name}-{subject}", title=f"{figure.title}: {subject}")
+def _about(figure: Figure, subject: str, suffix: str | None = None) -> Figure:
+    return replace(figure, name=f"{figure.name}-{suffix or subject}", title=f"{figure.title}: {subject}")

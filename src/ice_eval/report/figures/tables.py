@@ -98,13 +98,8 @@ def _given(rows: Iterable[T]) -> list[T]:
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
     """Draw models by data sets, a panel for every attribution (down) and operator (across)."""
     found = [
-        {
-            "x": row.dataset,
-            "y": row.model,
-            "row": row.attribution,
-            "column": row.operator,
-            **parts.cell(row.win_rate, row.word),
-        }
+        {"x": row.dataset, "y": row.model, "row": row.attribution, "column": row.operator}
+        | parts.cell(row.win_rate, row.word)
         for row in _given(rows)
     ]
     caption = (
@@ -118,7 +113,7 @@ def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
 def language_heatmap(rows: Iterable[LanguageWinRate]) -> Figure:
     """Draw models by languages, a panel for every operator."""
     found = [
-        {"x": row.language, "y": row.model, "row": "", "column": row.operator, **parts.cell(row.win_rate, row.word)}
+        {"x": row.language, "y": row.model, "column": row.operator, **parts.cell(row.win_rate, row.word)}
         for row in _given(rows)
     ]
     caption = (
@@ -176,7 +171,7 @@ def prompt_sensitivity(rows: Iterable[PromptWinRate]) -> Figure:
     fields = ("prompt", "win_rate", "low", "high")
     found = [
         {"subject": f"{row.model} · {row.task}", **{name: getattr(row, name) for name in fields}}
-        | {"row": "", "column": row.attribution, "control": row.attribution == CONTROL}
+        | {"column": row.attribution, "control": row.attribution == CONTROL}
         for row in _given(rows)
     ]
     caption = (
@@ -196,14 +191,9 @@ def chain_of_thought_scatter(rows: Iterable[ChainOfThought]) -> Figure:
     dots = [(width * (row.accuracy - least) / (1 - least), height * (1 - row.src)) for row in given]
     places = label_places(dots, [row.model for row in given], width=width, height=height)
     found = [
-        {
-            **vars(row),
-            "whose": "published" if row.published else "own",
-            "label_x": least + (1 - least) * x / width,
-            "label_y": 1 - y / height,
-            "row": "",
-            "column": "",
-        }
+        vars(row)
+        | {"whose": "published" if row.published else "own"}
+        | {"label_x": least + (1 - least) * x / width, "label_y": 1 - y / height}
         for row, (x, y) in zip(given, places, strict=True)
     ]
     src = ("src:Q", "SRC", ".2f")
