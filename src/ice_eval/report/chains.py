@@ -1,5 +1,6 @@
 """Chains of thought in reports: tables, the verdict in plain words, notes, and two runs side by side."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from ice_eval.operators import pose_of
 from ice_eval.report.colours import word_of
 from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
-from ice_eval.results.records import CapacityLine, ChainSummary, RawLine
+from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
 from ice_eval.table import Column, Table, beside, columns, estimate, interval, naming, percent, table_of, written
 
@@ -32,17 +33,17 @@ class ChainRun(NamedTuple):
 
 def numbered(summaries: Sequence[Summary]) -> list[ChainRun]:
     """Return the runs about chains, where there are several runs by model and task, or by numbers."""
-    runs = [(str(i), summary) for i, summary in enumerate(summaries, start=1)]
-    found = [(number, summary, summary.chains) for number, summary in runs if summary.chains is not None]
-    if len(runs) == 1:
-        return [ChainRun(content) for _, _, content in found]
-    # A run without an explanation does not name its model.
-    names = [next(((each.model, each.task) for each in summary.configurations), None) for _, summary, _ in found]
-    alike = None in names or len(set(names)) < len(names)
-    return [
-        ChainRun(content, *(name or ("", "")), number if alike else "")
-        for name, (number, _, content) in zip(names, found, strict=True)
+    found = [
+        # A run without an explanation does not name its model.
+        (next(((each.model, each.task) for each in summary.configurations), ("", "")), str(number), summary.chains)
+        for number, summary in enumerate(summaries, start=1)
+        if summary.chains is not None
     ]
+    if len(summaries) == 1:
+        return [ChainRun(content) for _, _, content in found]
+    names = [name for name, _, _ in found]
+    alike = ("", "") in names or len(set(names)) < len(names)
+    return [ChainRun(content, *name, number if alike else "") for name, number, content in found]
 
 
 def chains_of(line: CapacityLine) -> str:
@@ -59,9 +60,8 @@ def _declared(title: str, lines: Callable[[ChainSummary], Iterable[Any]], *colum
     def table(*summaries: Summary) -> Table:
         found = [(run, line) for run in numbered(summaries) for line in lines(run.content)]
         runs = [run for run, _ in found]
-        own = table_of(title, [line for _, line in found], columns)
         heads = table_of("", runs, naming("model", "task"), runs=[run.number for run in runs])
-        return beside(heads, own)
+        return beside(heads, table_of(title, [line for _, line in found], columns))
 
     return table
 
@@ -90,11 +90,10 @@ def _references(content: ChainSummary) -> list[dict[str, Any]]:
         "another answer to the steps in another order": content.shuffle,
     }
     found = [{"name": name, **vars(rate)} for name, rate in rates.items() if rate is not None]
-    cut = content.truncate
-    if cut is not None:
+    if (cut := content.truncate) is not None:
+        n = content.problems.n_evaluated
         found += [
-            {"name": f"own answer after the first {100 * each.share:g} % of the steps", **vars(each)}
-            | {"n": content.problems.n_evaluated}
+            {"name": f"own answer after the first {100 * each.share:g} % of the steps", **vars(each), "n": n}
             for each in cut.kept[1:]  # cut off before the first step is no step at all
         ]
         settled = {"rate": cut.settled, "rate_ci": cut.settled_ci, "rate_bounds": None, "n": cut.n}
@@ -188,21 +187,20 @@ def cot_tables(*summaries: Summary) -> list[Table]:
     return [table for declared in _TABLES if (table := declared(*summaries)).rows]
 
 
-_PLAIN: Mapping[Pattern, str] = {
-    "noisy": "Given all of its steps, the model does not reach its own answer, so nothing can be said of the steps",
-    "parametric": "The model gives this answer without the steps",
-    "decorative": "The answer rests little on the steps",
-    "redundant": "The answer rests on the steps, but most of them can be spared",
-    "obedient": "The steps carry the answer only where the prompt tells the model to rely on them",
-    "scaffolding": "The answer rests on the steps in part",
-    "genuine": "The steps carry the answer",
-}
-_LEFT_OPEN: Mapping[frozenset[Pattern], str] = {
+_PLAIN: Mapping[frozenset[Pattern], str] = {
+    frozenset({"noisy"}): "Given all of its steps, the model does not reach its own answer, so nothing can be said of "
+    "the steps",
+    frozenset({"parametric"}): "The model gives this answer without the steps",
+    frozenset({"decorative"}): "The answer rests little on the steps",
+    frozenset({"redundant"}): "The answer rests on the steps, but most of them can be spared",
+    frozenset({"obedient"}): "The steps carry the answer only where the prompt tells the model to rely on them",
+    frozenset({"scaffolding"}): "The answer rests on the steps in part",
+    frozenset({"genuine"}): "The steps carry the answer",
     frozenset({"parametric", "decorative"}): "The answer rests little on the steps, if at all",
     frozenset({"scaffolding", "genuine"}): "The answer rests on the steps, at least in part",
     frozenset({"redundant", "scaffolding", "genuine"}): "The answer rests on the steps",
 }
-"""Sentences for several patterns that are all possible."""
+"""Sentences for patterns that are all possible: that of the first set with all of them."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
 """Verdict where no reply could be read."""
 _NO_VERDICT = (
@@ -210,6 +208,10 @@ _NO_VERDICT = (
     "Nothing was taken away, so there is no verdict on the steps: paraphrase only changes their words.",
 )
 """Titles without a verdict: no chain is there, or no operator takes steps away."""
+_SILENCE = (
+    "It does not say that the steps are correct, that the model thinks in this way, or that people would reason so; "
+    "and it applies only to these problems, prompts and ways of removing steps."
+)
 _ACTS = {
     "delete": "deleted",
     "replace": "replaced by steps of other problems",
@@ -256,30 +258,18 @@ def chain_verdict(summary: Summary) -> ChainVerdict:
     title = plain_words(verdicts[0]) if verdicts else _NO_VERDICT[content.problems.n_evaluated > 0]
     if len({*map(str, verdicts)}) > 1:
         title = "The verdict depends on how steps are removed."
-    return ChainVerdict(
-        title=title,
-        operators=tuple(
-            OperatorVerdict(line.operator, str(verdict), verdict.pattern, _text(line))
-            for line, verdict in zip(lines, verdicts, strict=True)
-        ),
-        silence=(
-            "It does not say that the steps are correct, that the model thinks in this way, or that people would "
-            "reason so; and it applies only to these problems, prompts and ways of removing steps."
-        ),
-        facts=tuple(_facts(content, lines[:1])),
+    operators = tuple(
+        OperatorVerdict(line.operator, str(verdict), verdict.pattern, _text(line))
+        for line, verdict in zip(lines, verdicts, strict=True)
     )
+    return ChainVerdict(title, operators, _SILENCE, tuple(_facts(content, lines[:1])))
 
 
 def plain_words(verdict: ReasoningVerdict) -> str:
     """Return a sentence that needs no vocabulary, and the verdict."""
-    if verdict.pattern is not None:
-        said = _PLAIN[verdict.pattern]
-    elif not verdict.words:
-        said = "Nothing can be said"
-    else:
-        left = (text for words, text in _LEFT_OPEN.items() if words.issuperset(verdict.words))
-        said = next(left, "It is not certain whether the steps carry the answer")
-    return f"{said}: {verdict}."
+    known: list[str] = [] if verdict.words else ["Nothing can be said"]
+    known += [text for words, text in _PLAIN.items() if words.issuperset(verdict.words)]
+    return f"{[*known, 'It is not certain whether the steps carry the answer'][0]}: {verdict}."
 
 
 def _text(line: CapacityLine) -> str:
@@ -350,20 +340,14 @@ def cot_notes(*summaries: Summary) -> list[str]:
         own = (*_about_verdict(run.content, lines), *_about_replies(run.content, lines))
         found += [f"{prefix}{note}" for note in own]
     found += _READING if runs else ()
-    found += [_RAW] if any(run.content.raw for run in runs) else []
+    raw = [line.raw_reason for run in runs for line in run.content.raw]
+    found += [_RAW] if raw else []
     found += [
-        f"{len(without)} configurations have no raw score ({reason}): they count neither as yes nor as no."
-        for reason, without in _without_raw(run.content for run in runs).items()
+        f"{count} configurations have no raw score ({reason}): they count neither as yes nor as no."
+        for reason, count in Counter(raw).items()
+        if reason is not None
     ]
     return list(dict.fromkeys(found))
-
-
-def _without_raw(contents: Iterable[ChainSummary]) -> dict[str, list[RawLine]]:
-    """Return reason -> lines without a raw score."""
-    found: dict[str, list[RawLine]] = {}
-    for line in (line for content in contents for line in content.raw if line.raw_reason is not None):
-        found.setdefault(str(line.raw_reason), []).append(line)
-    return found
 
 
 def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:

@@ -3,7 +3,6 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -64,11 +63,9 @@ class Histogram(NamedTuple):
 def pieces(view: ExampleView, line: ExampleOutcome) -> Iterator[tuple[str, list[TextPiece]]]:
     """Yield every explained field with its text in pieces, as one configuration sees it."""
     example = view.example
-    values = np.array(example.attributions.get(line.attribution, ()), dtype=np.float64)
-    strengths = np.where(np.isfinite(values), values, 0.0)
-    if values.size != len(example.spans):
-        strengths = np.zeros(len(example.spans))
-    strengths /= np.abs(strengths).max(initial=0.0) or 1.0
+    nothing = np.zeros(len(example.spans))
+    strengths = np.nan_to_num(example.attributions.get(line.attribution, nothing), posinf=0.0, neginf=0.0)
+    strengths = nothing if strengths.size != nothing.size else strengths / (np.abs(strengths).max(initial=0.0) or 1.0)
     rationale = set(line.rationale)
     for name, text in example.fields.items():
         if any(span.field == name for span in example.spans):
@@ -111,18 +108,17 @@ def title_of(line: ExampleOutcome) -> str:
 
 
 def numbers_of(line: ExampleOutcome, *, paper: bool = False) -> str:
-    """Return win rate and p-value of one example; with `paper` also NSR and effect size, by the paper's names."""
-    if paper:
-        beside = f"NSR = {written(line.nsr, 'number')}, d_null = {written(line.effect_size, 'effect')}"
-        return f"WR {100 * line.win_rate:.0f} % of {line.m}, {beside}, p = {line.p_value:.3f}"
-    return f"win rate {100 * line.win_rate:.0f} % of {line.m}, p = {line.p_value:.3f}"
-
-
-def heading(line: ExampleOutcome, *, paper: bool = False) -> Text:
-    """Return the title of a comparison with its numbers, or with the reason why it has none."""
+    """Return win rate and p-value of one example, or why it has none; `paper` adds NSR and effect by its names."""
     if line.error is not None:
-        return Text(f"{title_of(line)}: {line.error}")
-    return Text(f"{title_of(line)}: {numbers_of(line, paper=paper)}", style="bold")
+        return line.error
+    beside = f", NSR = {written(line.nsr, 'number')}, d_null = {written(line.effect_size, 'effect')}" if paper else ""
+    name = "WR" if paper else "win rate"
+    return f"{name} {100 * line.win_rate:.0f} % of {line.m}{beside}, p = {line.p_value:.3f}"
+
+
+def heading(line: ExampleOutcome, *, paper: bool) -> Text:
+    style = "" if line.error is not None else "bold"
+    return Text(f"{title_of(line)}: {numbers_of(line, paper=paper)}", style=style)
 
 
 def quoted(text: str) -> str:
@@ -152,7 +148,7 @@ def example_lines(view: ExampleView, *, n_random: int = 0, colour: bool = False,
     example = view.example
     yield Text(f"example {example.example_id}", style="bold")
     if is_chain(view) and example.skip_reason is None:
-        yield from chain_lines(view, shown(view), n_random=n_random, colour=colour, paper=paper)
+        yield from chain_lines(view, n_random=n_random, colour=colour, paper=paper)
         return
     yield from (Text(f"{name}: {text}") for name, text in example.fields.items())
     if example.skip_reason is not None:
@@ -267,21 +263,13 @@ REPLIES = {True: "another answer", False: "the same answer", None: "cannot be re
 
 def claim_scores(line: ClaimLine) -> list[tuple[str, str, str]]:
     """Return the scores of a claim, per token and in sum, each with the passages that it was scored with."""
-    scores = {
-        "all passages": line.score_full,
-        "closed book": line.score_empty,
-        "cited alone": line.score_kept,
-        "without cited": line.score_removed,
-    }
-    counts = line.n_tokens
-    return [
-        (name, _score(value), _score(None if value is None or counts is None else value * counts))
-        for name, value in scores.items()
-    ]
 
+    def written(value: float | None, times: int | None) -> str:
+        return EMPTY if value is None or times is None else f"{value * times:z.2f}".replace("-", "−")
 
-def _score(value: float | None) -> str:
-    return EMPTY if value is None else f"{value:z.2f}".replace("-", "−")
+    names = ("all passages", "closed book", "cited alone", "without cited")
+    scores = (line.score_full, line.score_empty, line.score_kept, line.score_removed)
+    return [(name, written(score, 1), written(score, line.n_tokens)) for name, score in zip(names, scores, strict=True)]
 
 
 def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
@@ -336,8 +324,7 @@ class StepEffect(NamedTuple):
     """Where it is gone, the most frequent first."""
 
 
-@dataclass(frozen=True)
-class ChainView:
+class ChainView(NamedTuple):
     """One chain with the effects of its steps."""
 
     question: str
@@ -367,20 +354,14 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
     Where every step was taken away alone, its effect is how much more often the answer changes then than for the whole
     chain. Else random sets of steps tell: how much more often it changes with the step among them than without.
     """
-    references = [
-        row
-        for row in rows
-        if row.key.kind in (Kind.FULL, Kind.EMPTY, Kind.AGAIN) and pose_of(row.key.operator) == pose_of(operator)
-    ]
+    kinds, pose = (Kind.FULL, Kind.EMPTY, Kind.AGAIN), pose_of(operator)
+    references = [row for row in rows if row.key.kind in kinds and pose_of(row.key.operator) == pose]
     whole = [row for row in references if row.kept]
-    removals = [
-        row
-        for row in rows
-        if row.key.operator == operator and (row.key.direction == "necessity" or row.key.kind == Kind.PROBE)
-    ]
     # Explanations look for steps that matter, so that their rows are no sample of all.
-    drawn = [row for row in removals if row.key.kind == Kind.RANDOM]
-    sample = [row for row in removals if row.key.kind in (Kind.RANDOM, Kind.PROBE)]
+    own = [row for row in rows if row.key.operator == operator]
+    removed = ((Kind.RANDOM, "necessity"), (Kind.PROBE, "sufficiency"), (Kind.PROBE, "necessity"), (Kind.PROBE, None))
+    sample = [row for row in own if (row.key.kind, row.key.direction) in removed]
+    drawn = [row for row in sample if row.key.kind == Kind.RANDOM]
     every = range(len(example.spans))
     gone = [[row for row in sample if set(every) - set(row.kept) == {step}] for step in every]
     there, alone = [whole for _ in every], all(gone)
@@ -388,6 +369,7 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
         gone = [[row for row in drawn if step not in row.kept] for step in every]
         there = [[row for row in drawn if step in row.kept] for step in every]
     texts = [example.fields[CHAIN][span.start : span.end] for span in example.spans]
+    answers = _read(drawn)
     return ChainView(
         question=example.fields.get(QUESTION, ""),
         answer=example.fields.get(ANSWER),
@@ -398,7 +380,7 @@ def chain_view(example: InputRow, rows: Sequence[LedgerRow], operator: str) -> C
         whole=_replies_of(whole),
         empty=_replies_of([row for row in references if not row.kept]),
         steps=tuple(map(_effect, texts, gone, there)),
-        always=not alone and bool(_read(drawn).size) and bool(_read(drawn).all()),
+        always=not alone and bool(answers.size and answers.all()),
     )
 
 
@@ -423,9 +405,7 @@ def _replies_of(rows: Sequence[LedgerRow]) -> tuple[ChainReply, ...]:
     return tuple(ChainReply(text, flag, count) for (text, flag), count in counts.most_common())
 
 
-def chain_lines(
-    view: ExampleView, compared: Sequence[ComparedOutcome], *, n_random: int, colour: bool, paper: bool
-) -> Iterator[Text]:
+def chain_lines(view: ExampleView, *, n_random: int, colour: bool, paper: bool) -> Iterator[Text]:
     """Yield the chain, the effect of each step, what explanations chose, and random rows: all of them if negative."""
     operator = operator_of(view)
     found = chain_view(view.example, view.rows, operator)
@@ -446,26 +426,19 @@ def chain_lines(
         head = Text(f"{number:>3}  {effect}  {step.n_changed}/{step.n_read}  ")
         yield head.append(step.text, style=shade(step.effect or 0.0) if colour else "")
         yield from _reply_lines("      without it", step.replies)
-    for each in compared:
+
+    def row_line(row: LedgerRow) -> Text:
+        alone = row.key.direction == "sufficiency"
+        steps = [str(step + 1) for step in range(len(found.steps)) if (step in row.kept) == alone]
+        named = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(steps) or 'none'}"
+        [reply] = _replies_of([row])
+        act = "alone" if alone else "removed"
+        return Text(f"  {named} {act}: {quoted(reply.text)} ({REPLIES[reply.changed]})")
+
+    for each in shown(view):
         yield from (Text(), heading(each.line, paper=paper))
-        for row in view.rationale_rows(each.line) if each.line.error is None else ():
-            yield _row_line(row, each.line.rationale, each.line.direction)
-    chosen = [(operator, "sufficiency"), (operator, "necessity")]
-
-    def random_line(row: LedgerRow) -> Text:
-        gone = [step for step in range(len(found.steps)) if step not in row.kept]
-        return _row_line(row, row.kept if row.key.direction == "sufficiency" else gone, row.key.direction)
-
-    yield from random_lines(view, n_random, chosen, random_line)
-
-
-def _row_line(row: LedgerRow, steps: Sequence[int], direction: str | None) -> Text:
-    """Return the reply to a row in which just these steps are kept, or removed; they are counted from 1."""
-    named = ", ".join(str(step + 1) for step in steps)
-    numbers = f"step {named}" if len(steps) == 1 else f"steps {named or 'none'}"
-    [reply] = _replies_of([row])
-    act = "alone" if direction == "sufficiency" else "removed"
-    return Text(f"  {numbers} {act}: {quoted(reply.text)} ({REPLIES[reply.changed]})")
+        yield from map(row_line, view.rationale_rows(each.line) if each.line.error is None else ())
+    yield from random_lines(view, n_random, [(operator, "sufficiency"), (operator, "necessity")], row_line)
 
 
 def operator_of(view: ExampleView) -> str:
