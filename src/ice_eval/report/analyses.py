@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, get_args
 
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
@@ -49,14 +49,9 @@ def measure_data(results: Sequence[Measured], folders: Sequence[RunFolder]) -> l
         ]
         for head, of_run in [*zip(heads, result.of_runs, strict=True), (dict[str, str](), result.across)]:
             for part in of_run.parts if isinstance(of_run, Found) else ():
-                found.setdefault(_file_name(result.name, part.title), []).extend(
-                    data_table("", part.lines, **head).rows
-                )
+                name = "_".join(re.findall(r"[a-z0-9]+", f"{result.name} {part.title}".lower()))
+                found.setdefault(name, []).extend(data_table("", part.lines, **head).rows)
     return [DataTable(name, rows) for name, rows in found.items()]
-
-
-def _file_name(*names: str) -> str:
-    return "_".join(re.findall(r"[a-z0-9]+", " ".join(names).lower()))
 
 
 def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[str]:
@@ -164,10 +159,10 @@ def _rate_column(name: str) -> Column:
     def rate(line: SummaryLine) -> str:
         return percent(line.win_rate) + (" *" if line.p_adjusted is not None and line.p_adjusted <= _STAR else "")
 
-    def word(row: Mapping[str, Any]) -> str | None:
-        return word_of_line(row[name]) if name in row else None
+    def of_row(of_line: Callable[[SummaryLine], str | None]) -> Callable[[Mapping[str, Any]], str | None]:
+        return lambda row: of_line(row[name]) if name in row else None
 
-    return Column(name, name, "text", get=lambda row: rate(row[name]) if name in row else None, word=word)
+    return Column(name, name, "text", get=of_row(rate), word=of_row(word_of_line))
 
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:

@@ -85,17 +85,16 @@ def run_record(folder: RunFolder, *, budget: int) -> Record:
 def _examples(folder: RunFolder, *, budget: int) -> Record:
     """Return the examples of a run that fit, and the id of the one that the page opens with."""
     # Where not all fit, they are read twice, to hold only the chosen ones.
-    kept, sketches, total = list[Record](), list[Sketch](), 0
+    kept, sketches, left = list[tuple[Record, Ranks]](), list[Sketch](), budget
     for record, ranks in example_records(folder):
         sketches.append((len(script_json(record).encode()), ranks))
-        total += sketches[-1][0]
-        if total <= budget:
-            kept.append(record)
-    places = list(range(len(sketches))) if total <= budget else within(sketches, budget=budget)
-    if total > budget:
-        kept = [record for record, _ in example_records(folder, only=set(places))]
-    ranked = [sketches[place][1][-1] for place in places]
-    return {"opens": kept[ranked.index(min(ranked))]["id"] if kept else None, "examples": kept}
+        left -= sketches[-1][0]
+        if left >= 0:
+            kept.append((record, ranks))
+    if left < 0:
+        kept = list(example_records(folder, only=set(within(sketches, budget=budget))))
+    opens = min(kept, key=lambda each: each[1][-1], default=None)
+    return {"opens": opens and opens[0]["id"], "examples": [record for record, _ in kept]}
 
 
 Ranks = tuple[float, float, float, float]
@@ -183,10 +182,9 @@ def telling(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> float:
 
 
 class _Indexed(dict[Any, int]):
-    """Values that cells of one example refer to by index; attributions share the null, for example."""
+    """Index of each value that cells of one example refer to; attributions share the null, for example."""
 
-    def place(self, value: Any) -> int:
-        """Return the index of a value, appending it if it is new."""
+    def __missing__(self, value: Any) -> int:
         return self.setdefault(value, len(self))
 
 
@@ -199,7 +197,6 @@ class _Cells:
         place: int,
         ledger: Ledger,
         compared: Mapping[Configuration, ScoreMatrices],
-        *,
         of_claims: bool,
     ) -> None:
         self.example, self.place, self.ledger, self.compared = example, place, ledger, compared
@@ -214,7 +211,7 @@ class _Cells:
         """Return the fields of `COLUMNS`."""
         numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
         effect = None if line.effect_size is None else round(line.effect_size, 2)
-        rationale = self.rationales.place(tuple(line.rationale))
+        rationale = self.rationales[tuple(line.rationale)]
         if line.operator == ALL:  # the operators are shown side by side, each with its own rows
             return [*numbers, effect, self.measured(line.score), int(disagree), rationale, None, None, None, []]
         found, ledger = self.compared[line.configuration], self.ledger
@@ -224,14 +221,12 @@ class _Cells:
         if known not in self._known:  # attributions share the null, unless it leaves one of their rationales out
             gaps = np.flatnonzero(found.sets[self.place, : line.m] != np.arange(line.m))
             chosen = in_six_bits(ledger.masks(rows, len(self.example.spans)) ^ (line.direction == "necessity"))
-            order = self.sets.place((int(gaps[0]) if len(gaps) else -1, chosen))
-            self._known[known] = self.nulls.place(tuple(scores[1:])), order
+            order = self.sets[int(gaps[0]) if len(gaps) else -1, chosen]
+            self._known[known] = self.nulls[tuple(scores[1:])], order
         # Units and fills say what a row shows, unless it is a reply or has words of its own.
-        said = [found.rationale[self.place], *rows[:N_RANDOM_TEXTS]] if ledger.texts else []
-        own = [ledger.texts.get(int(row)) for row in said]
-        text, *random = [None if each is None else self.texts.place(shortened(each, LONGEST_TEXT)) for each in own] or [
-            None
-        ]
+        said = [ledger.texts.get(int(row)) for row in (found.rationale[self.place], *rows[:N_RANDOM_TEXTS])]
+        text, *random = (None if each is None else self.texts[shortened(each, LONGEST_TEXT)] for each in said)
+        random = random if ledger.texts else []
         return [*numbers, effect, scores[0], int(disagree), rationale, *self._known[known], text, random]
 
 
@@ -246,7 +241,7 @@ def example_record(
 ) -> Record:
     """Return one example, at its place in the part: its text in pieces, its attributions, and all cells."""
     first = next((line for line in outcomes if line.error is None), None)
-    found = _Cells(example, place, ledger, compared, of_claims=of_claims)
+    found = _Cells(example, place, ledger, compared, of_claims)
     cells = [
         found.cell(line, disagree) if line.error is None else line.error
         for line, disagree in zip(outcomes, disagreements(outcomes), strict=True)
@@ -284,12 +279,7 @@ def chain_record(example: InputRow, rows: Sequence[LedgerRow], config: RunSettin
         return None
     found = chain_view(example, rows, config.operators[0])
     steps = [
-        {
-            "effect": None if effect is None else round(effect, 3),
-            "changed": n,
-            "read": read,
-            "replies": _shown_replies(replies),
-        }
+        {"effect": effect and round(effect, 3), "changed": n, "read": read, "replies": _shown_replies(replies)}
         for _, effect, n, read, replies in found.steps
     ]
     about = {"answer": found.answer, "gold": found.gold, "right": found.is_right, "operator": found.operator}
@@ -321,12 +311,8 @@ def _fills(example: InputRow) -> dict[str, list[str]]:
 def _field(name: str, text: str, example: InputRow) -> Record:
     """Return a field in pieces; `units` holds the unit of each piece, -1 for the text between units."""
     cut = cut_at_units(text, example.spans, name)
-    return {
-        "name": name,
-        "pieces": [piece for piece, _ in cut],
-        "units": [unit for _, unit in cut],
-        "human": [text[span.start : span.end] for span in example.human if span.field == name],
-    }
+    human = [text[span.start : span.end] for span in example.human if span.field == name]
+    return {"name": name, "pieces": [piece for piece, _ in cut], "units": [unit for _, unit in cut], "human": human}
 
 
 def scaled(scores: ArrayLike, *, largest: float = LARGEST_LOG_ODDS) -> NDArray[np.int64]:

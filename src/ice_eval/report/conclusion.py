@@ -1,6 +1,6 @@
 """The first screen of a run: one sentence that answers, problems, key figures, and all methods, the best first."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -97,7 +97,7 @@ def conclude(summary: Summary, manifest: Manifest) -> Conclusion:
     rankings, failed = _rankings(summary), dropped(summary)
     first = rankings[0] if rankings else None
     return Conclusion(
-        sentences=tuple(_about_label(manifest, list(_sentences(summary, manifest, first, failed)))),
+        sentences=tuple(_sentences(summary, manifest, first, failed)),
         problems=tuple(_problems(summary, manifest, failed)),
         tiles=tuple(_tiles(summary, manifest, first, failed)),
         first=first,
@@ -127,23 +127,20 @@ def _rankings(summary: Summary) -> list[MethodRanking]:
     ]
 
 
-def _about_label(manifest: Manifest, sentences: Sequence[str]) -> Iterator[str]:
-    """Yield sentences; the first one says which label is explained, if that is not each text's own."""
-    config, why = manifest.config, ""
-    if config.target in manifest.labels:
-        why = f"Why {config.target}{'' if config.versus is None else f' rather than {config.versus}'}: "
-    yield from (f"{why if not place else ''}{sentence}" for place, sentence in enumerate(sentences))
-
-
-def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> Iterator[str]:
+def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None, failed: Dropped) -> list[str]:
+    """Return the sentences; the first one says which label is explained, if that is not each text's own."""
     if summary.chains is not None:
-        yield chain_verdict(summary).title
+        said = [chain_verdict(summary).title]
     elif summary.citations is not None:
-        yield headline(summary.citations)
+        said = [headline(summary.citations)]
     else:
-        yield from _explained(summary, manifest, first)
-    if failed.n:
-        yield f"{lost(failed)}."
+        said = list(_explained(summary, manifest, first))
+    said += [f"{lost(failed)}."] if failed.n else []
+    config = manifest.config
+    if config.target in manifest.labels and said:
+        why = f"Why {config.target}{'' if config.versus is None else f' rather than {config.versus}'}: "
+        said[0] = why + said[0]
+    return said
 
 
 def lost(failed: Dropped) -> str:
@@ -154,9 +151,8 @@ def lost(failed: Dropped) -> str:
 
 def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None) -> Iterator[str]:
     """Yield sentences on the best method, the others and the control."""
-    evaluated = (
-        [each for each in first.methods if any(line.win_rate is not None for line in each.lines)] if first else []
-    )
+    shown = () if first is None else first.methods
+    evaluated = [each for each in shown if any(line.win_rate is not None for line in each.lines)]
     methods = [each for each in evaluated if not each.is_control]
     if not evaluated:
         yield "No example could be evaluated."
@@ -177,7 +173,7 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
             comment = f"where {expected(control.lines)} is expected"
         else:
             known = [line for line in control.lines if line.win_rate is not None]
-            near = all(abs(line.win_rate - chance(line)) <= MARGIN for line in known if line.win_rate is not None)
+            near = all(abs((line.win_rate or 0.0) - chance(line)) <= MARGIN for line in known)
             comment = "as it should be" if near else f"not far enough from {expected(known)} to be a problem"
         yield f"The random control is at {_rates(control)}, {comment}."
 
@@ -193,12 +189,10 @@ def _verb(methods: Sequence[Method]) -> str:
 
 
 def _wins(method: Method, verb: str, manifest: Manifest) -> str:
-    line, unit = method.lines[0], manifest.config.unit
+    line = method.lines[0]
     matched = "" if line.null == "size" else f", matched by {line.null}"
-    sets = f"random {unit} sets of the same size{matched}"
-    if line.direction == "necessity":
-        return f"hurts more, if removed, than {_rates(method)} of {sets}"
-    return f"{verb} {_rates(method)} of {sets}"
+    verb = "hurts more, if removed, than" if line.direction == "necessity" else verb
+    return f"{verb} {_rates(method)} of random {manifest.config.unit} sets of the same size{matched}"
 
 
 def _rates(method: Method) -> str:
@@ -227,13 +221,12 @@ def _ahead(summary: Summary, methods: Sequence[Method]) -> Iterator[str]:
     if len(methods) < 2:
         return
     best, second = methods[0].attribution, methods[1].attribution
-    line = methods[0].lines[0]
-    apart = []
+    line, apart = methods[0].lines[0], list[bool]()
     for each in summary.rankings:
-        if (each.direction, each.k, each.null) == (line.direction, line.k, line.null) and each.operator != ALL:
-            group = {name: place for place, names in enumerate(each.ranking) for name in names}
-            if best in group and second in group:
-                apart.append(group[best] < group[second])
+        group = {name: place for place, names in enumerate(each.ranking) for name in names}
+        is_there = (each.direction, each.k, each.null) == (line.direction, line.k, line.null) and each.operator != ALL
+        if is_there and best in group and second in group:
+            apart.append(group[best] < group[second])
     if apart and all(apart):
         yield f"{_named(methods[0])} is ahead of {second} under every operator."
     elif apart and not any(apart):
@@ -258,8 +251,8 @@ def _problems(summary: Summary, manifest: Manifest, failed: Dropped) -> Iterator
     known = [line for line in summary.configurations if line.accuracy is not None and line.n_gold]
     if known and summary.chains is None and len(manifest.labels) > 1:
         line = max(known, key=lambda each: each.n_gold)
-        found = below_chance(line.accuracy or 0.0, line.n_gold, manifest.labels)
-        yield from [] if found is None else [found]
+        if found := below_chance(line.accuracy or 0.0, line.n_gold, manifest.labels):
+            yield found
     yield from noise
     for line in summary.configurations:
         if control_fails(line):
@@ -289,22 +282,20 @@ def _tiles(summary: Summary, manifest: Manifest, first: MethodRanking | None, fa
         return
     lines = [line for method in first.methods for line in method.lines]
     widest = max(lines, key=lambda line: line.n)
-    left_out = widest.n_skipped - failed.n if widest.n_skipped > failed.n else 0
-    notes = [f"of {widest.n + widest.n_skipped}"]
-    notes += [f"{failed.n} dropped"] * bool(failed.n) + [f"{left_out} skipped"] * bool(left_out)
     used = dict.fromkeys((min(line.n for line in lines), widest.n))
+    counts = {"dropped": failed.n, "skipped": max(widest.n_skipped - failed.n, 0)}
+    notes = [f"of {widest.n + widest.n_skipped}", *(f"{n} {name}" for name, n in counts.items() if n)]
     yield Tile("examples used", " to ".join(map(str, used)), ", ".join(notes))
     if widest.accuracy is not None:
         yield Tile("model accuracy", percent(widest.accuracy), f"{len(manifest.labels)} labels")
     ties = [line.tie_rate for line in lines if line.tie_rate is not None and line.attribution != CONTROL]
     if ties:
         yield Tile("random sets that tie", percent(max(ties)), "at most, for one method")
-    over_all = {each.attribution: each.over_all for each in first.methods if not each.is_control}
-    words = {name: line.word for name, line in over_all.items() if line is not None and line.word is not None}
+    together = [each.over_all for each in first.methods if not each.is_control and each.over_all is not None]
+    words = {line.attribution: line.word for line in together if line.word is not None}
     if words:
-        yield Tile(
-            "operators agree", agreed(words.values()), "; ".join(f"{name}: {word}" for name, word in words.items())
-        )
+        said = "; ".join(f"{name}: {word}" for name, word in words.items())
+        yield Tile("operators agree", agreed(words.values()), said)
     judged = [line for line in summary.configurations if line.attribution != CONTROL]
     limits = [line.detectable_win_rate for line in judged if line.detectable_win_rate is not None]
     if limits:
@@ -325,26 +316,25 @@ def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None
     """
     rankings = {name: each.first.methods for name, each in found.items() if each.first is not None}
     share = None if most is None else max(most // max(len(rankings), 1), 2)
-    rows = [(name, method) for name, methods in rankings.items() for method in _leading(methods, share)][:most]
+    rows = [
+        (name, method)
+        for name, methods in rankings.items()
+        for place, method in enumerate(methods, start=1)
+        if share is None or place < share or place == len(methods)  # the control is last
+    ][:most]
     methods = [method for _, method in rows]
     operators = dict.fromkeys(line.operator for method in methods for line in method.lines)
     has_intervals = len(operators) <= 2
 
-    def of(method: Method, operator: str) -> SummaryLine | None:
-        return next((line for line in method.lines if line.operator == operator), None)
+    def rate(line: SummaryLine) -> str | None:
+        limits = f" {interval(line.win_rate_ci)}" if has_intervals else ""
+        return percent(line.win_rate) + limits if line.n else None
 
     def column(operator: str) -> Column:
-        def rate(method: Method) -> str | None:
-            line = of(method, operator)
-            if line is None or not line.n:
-                return None
-            return percent(line.win_rate) + (f" {interval(line.win_rate_ci)}" if has_intervals else "")
+        def under(of_line: Callable[[SummaryLine], str | None]) -> Callable[[Method], str | None]:
+            return lambda method: next((of_line(line) for line in method.lines if line.operator == operator), None)
 
-        def word(method: Method) -> str | None:
-            line = of(method, operator)
-            return None if line is None else word_of_line(line)
-
-        return Column(operator, operator, "text", get=rate, word=word)
+        return Column(operator, operator, "text", get=under(rate), word=under(word_of_line))
 
     columns = (
         Column("attribution", "attribution", "text"),
@@ -357,17 +347,8 @@ def conclusion_table(found: Mapping[str, Conclusion], *, most: int | None = None
     return table_of(title, methods, columns, runs=[name for name, _ in rows] if len(rankings) > 1 else ())
 
 
-def _leading(methods: Sequence[Method], most: int | None) -> Sequence[Method]:
-    """Return the best methods and the control, which is last."""
-    if most is None or len(methods) <= most:
-        return methods
-    return [*methods[: most - 1], methods[-1]]
-
-
 def short_verdict(method: Method) -> str:
     """Return the verdicts of a method under all operators, each once."""
-    return (
-        f"control, expected {expected(method.lines)}"
-        if method.is_control
-        else ", ".join(dict.fromkeys(verdict_of(line) for line in method.lines if line.n))
-    )
+    if method.is_control:
+        return f"control, expected {expected(method.lines)}"
+    return ", ".join(dict.fromkeys(verdict_of(line) for line in method.lines if line.n))

@@ -4,7 +4,6 @@ import base64
 import functools
 import hashlib
 import importlib.resources
-import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -101,12 +100,15 @@ def html_page(
     """
     drawn: Drawings = content.get("drawn", Drawings())
     specs = {"themes": drawn.themes, "specs": {each["name"]: each["spec"] for each in drawn.figures}}
-    parts = [("browser-data" if browser else "", browser, [_joined(_PAGE, _BROWSER if browser else (), own)])]
+    own_script = "\n".join(map(asset, [*_PAGE, *(_BROWSER if browser else ()), *own]))
+    parts = [("browser-data" if browser else "", browser, [own_script])]
     if drawn.figures:
-        parts.append(("figure-data", specs, [drawn.library, _joined(_FIGURES)]))
+        parts.append(("figure-data", specs, [drawn.library, "\n".join(map(asset, _FIGURES))]))
     scripts = [(id, id and script_json(data), list(map(script_text, sources))) for id, data, sources in parts]
     policy = content_policy([source for _, _, sources in scripts for source in sources], live=live)
-    return template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
+    return (
+        environment().get_template(name).render(page=content, style=asset("style.css"), scripts=scripts, policy=policy)
+    )
 
 
 def page(
@@ -136,17 +138,11 @@ def page(
     all_tables = tables(summaries, simultaneous=simultaneous, columns=columns)
     if any(folder.manifest().config.eraser for folder in folders):
         all_tables += measure_tables(measured({"eraser": measures.get("eraser")()}, folders), folders)
-    of_chains = [summary.chains is not None for summary in summaries]
-    of_claims = [summary.citations is not None for summary in summaries]
-    runs = [
-        _run(folder, title, summary, home, columns)
-        for folder, title, summary in zip(folders, titles, summaries, strict=True)
-    ]
-    if browser is not None:
-        runs = [
-            {**run, "shown": len(record["examples"]), "total": record["total"]}
-            for run, record in zip(runs, browser["runs"], strict=True)
-        ]
+    named = zip(folders, titles, summaries, strict=True)
+    runs = [_run(folder, title, summary, home, columns) for folder, title, summary in named]
+    for run, record in zip(runs, browser["runs"] if browser else (), strict=browser is not None):
+        run |= {"shown": len(record["examples"]), "total": record["total"]}
+    of_chains, of_claims = ([run[name] is not None for run in runs] for name in ("chains", "citations"))
     return {
         "title": f"ICE report: {(grid and grid.name) or ', '.join(dict.fromkeys(titles))}",
         "chains": any(of_chains),
@@ -256,12 +252,8 @@ def _library(version: str, made_by: str) -> str:
     return bundle
 
 
-def template(name: str) -> jinja2.Template:
-    return _environment().get_template(name)
-
-
 @functools.cache
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
     # Whatever a user's file holds, a model's name included, is text in the page, never markup.
     strict: dict[str, Any] = {"autoescape": True, "undefined": jinja2.StrictUndefined}
     loader = jinja2.PackageLoader("ice_eval.report")
@@ -270,9 +262,8 @@ def _environment() -> jinja2.Environment:
     found.globals |= {"version": __version__, "citation": CITATION, "scope": SCOPE}
     functions = (operator_colour, shade_css, verdict_of, word_of_line, written)
     found.globals |= {function.__name__: function for function in functions}
-    found.filters |= {"unbroken": unbroken, "percent": percent, "interval": interval}
-    found.filters["with_code"] = _with_code
-    found.filters["as_is"] = escape
+    filters = {"unbroken": unbroken, "percent": percent, "interval": interval, "with_code": _with_code, "as_is": escape}
+    found.filters |= filters
     return found
 
 
@@ -297,13 +288,8 @@ def content_policy(scripts: Sequence[str], *, live: bool = False) -> str:
     digests = (base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii") for script in scripts)
     hashes = " ".join(f"'sha256-{digest}'" for digest in digests)
     forms = "form-action 'self'; connect-src 'self'" if live else "form-action 'none'"
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; {forms}"
-    )
-
-
-def _joined(*names: Sequence[str]) -> str:
-    return "\n".join(map(asset, itertools.chain(*names)))
+    own = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+    return f"{own}; {forms}"
 
 
 def asset(name: str) -> str:
@@ -326,7 +312,7 @@ def summary_html(folder: RunFolder) -> str:
     if summary.citations is not None and summary.citations.words:
         table = words_table(summary)
     title, said = f"{config.model} on {config.task}", [*headlines([summary]), *notes(summary)]
-    return template("notebook_run.html").render(title=title, table=table, notes=said)
+    return environment().get_template("notebook_run.html").render(title=title, table=table, notes=said)
 
 
 class ShownExample:
@@ -354,9 +340,13 @@ class ShownExample:
             return Markup('<pre style="white-space:pre-wrap;overflow-wrap:anywhere">{}</pre>').format(repr(self))
         if single.is_chain(view) and example.skip_reason is None:
             found = single.chain_view(example, view.rows, single.operator_of(view))
-            return template("notebook_chain.html").render(id=example.example_id, chain=found)
+            return environment().get_template("notebook_chain.html").render(id=example.example_id, chain=found)
         gold = None if example.gold is None else view.labels[example.gold]
-        return template("notebook_example.html").render(view=view, gold=gold, compared=single.shown(view))
+        return (
+            environment()
+            .get_template("notebook_example.html")
+            .render(view=view, gold=gold, compared=single.shown(view))
+        )
 
 
 def shade_css(strength: float) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.resources
+import itertools
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ CITATION = (
 )
 PROMPTS = ("worked examples", "prompt", "prompt for the answer")
 """Names of provenance that are parts of a prompt."""
+_WHERE_KNOWN = ("remarks", "server", "worked examples", "weights", "fingerprints of answers")
+"""Names of provenance that are left out if there is nothing to say."""
 _OF_STEPS = ("attributions", "operators", "directions", "k", "n")
 """Settings of every run that apply to runs about chains."""
 
@@ -45,8 +48,9 @@ def provenance(manifest: Manifest) -> list[tuple[str, str]]:
     rows += [
         ("versions", ", ".join(f"{name} {value}" for name, value in manifest.versions.items())),
         ("time", f"{manifest.started} to {manifest.finished or '–'}"),
+        ("remarks", "\n".join(manifest.messages)),
     ]
-    return [*rows, ("remarks", "\n".join(manifest.messages))] if manifest.messages else rows
+    return [(name, value) for name, value in rows if value or name not in _WHERE_KNOWN]
 
 
 def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
@@ -63,9 +67,9 @@ def _of_texts(manifest: Manifest) -> list[tuple[str, str]]:
     return [
         ("model", f"{config.model}, {identity['dtype']}{stored} on {manifest.device}"),
         ("weights", f"fingerprint {identity['weights']}{_at(manifest.model_commit)}"),
-        *([] if manifest.server is None else [("server", _server(manifest.server))]),
+        ("server", "" if manifest.server is None else _server(manifest.server)),
         ("data", f"{_origin(manifest)}, {manifest.data.examples} {examples}, sha256 {identity['data']}"),
-        *_worked(manifest),
+        ("worked examples", "\n\n".join(manifest.worked)),
         ("prompt", manifest.prompt if manifest.classifier_text is None else manifest.classifier_text),
         scored,
         ("methods", _methods(manifest)),
@@ -89,14 +93,15 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
     served = ", ".join(name for name in about.served_models if name != config.model.removeprefix("openai:"))
     by = f"; answers came from {served}" if served else ""
     urls = about.base_urls or ((about.base_url,) if about.base_url else ())
-    who = (("server", urls), ("weights", about.weights), ("fingerprints of answers", about.fingerprints))
     read, written = (0, 0) if about.tokens is None else (about.tokens.prompt, about.tokens.completion)
     return [
         ("model", f"{config.model}, {manifest.device}{by}"),
-        *((name, _plain(value)) for name, value in who if value),
+        ("server", _plain(urls) if urls else ""),
+        ("weights", about.weights or ""),
+        ("fingerprints of answers", " + ".join(about.fingerprints)),
         ("data", f"{_origin(manifest)}, {manifest.data.examples} problems, sha256 {manifest.identity['data']}"),
         ("prompt for the answer", manifest.prompt),
-        *_worked(manifest),
+        ("worked examples", "\n\n".join(manifest.worked)),
         ("methods", _methods(manifest)),
         ("random sets", f"m = {config.m} of each size, seed = {config.seed}"),
         ("configuration", f"{_settings(config)}; hash {manifest.config_hash}"),
@@ -104,11 +109,6 @@ def _of_chains(manifest: Manifest, about: ChainInfo) -> list[tuple[str, str]]:
         ("replies to rows", _counts(about.rows_read)),
         ("cost", f"{about.n_charged:,} requests, {read:,} tokens read, {written:,} written"),
     ]
-
-
-def _worked(manifest: Manifest) -> list[tuple[str, str]]:
-    """Return the worked examples before the question, where the prompt has some."""
-    return [("worked examples", "\n\n".join(manifest.worked))] if manifest.worked else []
 
 
 def _counts(counts: Mapping[str, int]) -> str:
@@ -168,13 +168,7 @@ def command(manifest: Manifest) -> str | None:
             supplied.append(name)
     # The m that a pilot chose is in the configuration; the requested one is in the identity.
     most = identity.get("m", config.m)
-    flags: dict[str, object] = {
-        "model": config.model,
-        **task,
-        "attributions": methods or ["none"],
-        "n": config.n,
-        "m": most,
-    }
+    flags = {"model": config.model, **task, "attributions": methods or ["none"], "n": config.n, "m": most}
     flags |= {name: value for name, value in _chosen(config, manifest.language).items() if name not in flags}
     loaded: dict[str, object] = {name: identity.get(name) for name in ("dtype", "load_in")}
     if served is not None and served.base_url is not None:
@@ -182,8 +176,7 @@ def command(manifest: Manifest) -> str | None:
     flags |= {name: value for name, value in loaded.items() if value is not None}
     pairs = [_pair(name, value) for name, value in flags.items()]
     pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]
-    pairs += [("--chat",)] if identity.get("chat") else []
-    pairs += [("--whole-answer",)] if identity.get("whole_answer") else []
+    pairs += [(f"--{name.replace('_', '-')}",) for name in ("chat", "whole_answer") if identity.get(name)]
     pairs += [("--system", str(identity["system"]))] if identity.get("system") else []
     return " \\\n  ".join(["ice run", *map(shlex.join, pairs)])
 
@@ -218,10 +211,10 @@ def _pair(name: str, value: object) -> tuple[str, ...]:
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:
     """Return `--task`, and `--data`, `--prompt`, `--labels` and `--explain` where they are not the task's own."""
     # None where these would be another task: a task file or Python code may define what no flag can.
-    known: list[Task | None] = [None]  # a file of data may have the name of a known task
+    flags = None
     with contextlib.suppress(ConfigError):
-        known.insert(0, load_task(manifest.config.task))
-    return next((flags for task in known if (flags := _flags_from(task, manifest)) is not None), None)
+        flags = _flags_from(load_task(manifest.config.task), manifest)
+    return flags or _flags_from(None, manifest)  # a file of data may have the name of a known task
 
 
 def _flags_from(known: Task | None, manifest: Manifest) -> dict[str, Any] | None:
@@ -295,14 +288,12 @@ def _answer_flags(manifest: Manifest) -> dict[str, Any] | None:
 def _problem_flags(manifest: Manifest) -> dict[str, Any] | None:
     """Return `--task`, `--data` or `--responses` of a run about chains; None if they came from Python."""
     name, origin, chain = manifest.config.task, manifest.data.origin, manifest.config.chain
-    try:
-        known = named_task(name)
-    except ConfigError:
-        known = None
-    flags: dict[str, Any] = {} if known is None else {"task": name}
-    given = Path(origin).suffix.lower() in {".jsonl", ".csv"}
+    known, flags = None, dict[str, Any]()
+    with contextlib.suppress(ConfigError):
+        known, flags = named_task(name), {"task": name}
     if chain is not None and chain.example is not None:
         flags["worked_example"] = True
+    given = Path(origin).suffix.lower() in {".jsonl", ".csv"}
     if manifest.chains is not None and manifest.chains.were_given:
         return {**flags, "responses": origin} if given else None
     if known is None or (not given and origin != known.data.origin):
@@ -349,9 +340,8 @@ def write_audit(
 def _seconds(manifest: Manifest) -> int:
     """Return the end of a run, or its start, in seconds since 1970; 0 where somebody changed both to no time."""
     for time in (manifest.finished, manifest.started):
-        with contextlib.suppress(ValueError, OverflowError):
-            if time:
-                return max(int(datetime.fromisoformat(time).timestamp()), 0)
+        with contextlib.suppress(ValueError, OverflowError, TypeError):
+            return max(int(datetime.fromisoformat(time or "").timestamp()), 0)
     return 0
 
 
@@ -359,29 +349,22 @@ def _run(folder: RunFolder, name: str, *, simultaneous: bool, columns: TableColu
     summary, manifest = folder.summary(), folder.manifest()
     summary = with_simultaneous(summary) if simultaneous else summary
     found = conclude(summary, manifest)
-    facts = [(name, value) for name, value in provenance(manifest) if name not in PROMPTS]
+    said = (note.plain if isinstance(note, Note) else note for note in notes(summary, columns=columns))
     return {
         "name": name,
         "hash": manifest.config_hash,
         "folder": as_text(Path(folder.path.name)),
         "sentences": found.sentences,
         "problems": found.problems,
-        "facts": facts,
+        "facts": [fact for fact in provenance(manifest) if fact[0] not in PROMPTS],
         "prompts": _prompts(manifest),
         "exclusions": list(_exclusions(folder)),
         "examples": manifest.data.examples,
         "tables": [_table(table) for table in tables([summary], simultaneous=simultaneous, columns=columns)],
         "lead": lead([summary], simultaneous=simultaneous).replace("`", "") if summary.configurations else "",
-        "limits": [
-            each for each in (SCOPE, found.silence, *map(_without_marks, notes(summary, columns=columns))) if each
-        ],
+        "limits": [SCOPE, found.silence, *(note.replace("`", "") for note in said)],
         "command": command(manifest) or "",
     }
-
-
-def _without_marks(note: str) -> str:
-    """Return a note as a document has it: without the names of flags and the marks of code."""
-    return (note.plain if isinstance(note, Note) else note).replace("`", "")
 
 
 def _prompts(manifest: Manifest) -> list[tuple[str, str]]:
@@ -415,12 +398,10 @@ def _exclusions(folder: RunFolder) -> Iterator[tuple[str, int, str]]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    words = table.words or [(None,) * len(table.header)] * len(table.rows)
-    cells = [
-        {"text": cell, "fill": FILLS.get(word) if word else None, "ink": INKS.get(word) if word else None}
-        for row, own in zip(table.rows, words, strict=True)
-        for cell, word in zip(row, own, strict=True)
-    ]
+    words = itertools.chain.from_iterable(table.words) if table.words else itertools.repeat(None)
+    texts = itertools.chain.from_iterable(table.rows)
+    # The words are as many as the cells, or endless.
+    cells = [{"text": text, "fill": FILLS.get(word), "ink": INKS.get(word)} for text, word in zip(texts, words)]  # noqa: B905
     return {"title": table.title, "header": table.header, "numbers": table.are_numbers, "cells": cells}
 
 

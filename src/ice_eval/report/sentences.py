@@ -40,14 +40,12 @@ FLAGS = {
     "no_examples": "no example could be evaluated.",
 }
 """Meanings of the flags of a summary."""
-_STEP_FLAGS = {
-    **FLAGS,
+_STEP_FLAGS = FLAGS | {
     "small_n": "fewer than 50 chains: the intervals hold whatever the win rates look like, so they are wide.",
     "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
-_CLAIM_FLAGS = {
-    **FLAGS,
+_CLAIM_FLAGS = FLAGS | {
     "small_n": "fewer than 50 answers: the intervals hold whatever the win rates look like, so they are wide.",
     "grouped": "claims of one answer are not independent: intervals treat each answer as one observation.",
     "exact_for_some": "some claims have fewer sets than were asked for: all of them were used, and the test is exact.",
@@ -169,13 +167,12 @@ def has_ties(line: SummaryLine) -> bool:
 
 def over_all_sentence(line: RobustnessLine, units: str) -> str:
     """Return one sentence on all operators."""
-    if line.word == "robust":
-        return f"It is at {THRESHOLD} or above under every operator."
-    if line.word == "weak under all operators":
-        return f"It is below {THRESHOLD} under every operator."
-    if line.word == "operator-dependent":
-        return f"The operators contradict each other: the answer depends on how {units} are removed."
-    return "It is not certain whether the operators agree." if line.word else ""
+    sentences = {
+        "robust": f"It is at {THRESHOLD} or above under every operator.",
+        "weak under all operators": f"It is below {THRESHOLD} under every operator.",
+        "operator-dependent": f"The operators contradict each other: the answer depends on how {units} are removed.",
+    }
+    return sentences.get(line.word, "It is not certain whether the operators agree.") if line.word else ""
 
 
 def setting_of(place: Configuration) -> str:

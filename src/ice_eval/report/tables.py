@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ice_eval import stats
 from ice_eval.choices import TableColumns, protocol_of
@@ -119,12 +119,12 @@ def _paper_columns(lines: Sequence[SummaryLine]) -> tuple[Column, ...]:
     )
 
 
-def _paper_colour(line: SummaryLine) -> str | None:
-    return None if line.attribution == CONTROL else line.taxonomy
-
-
 def _paper_word(line: SummaryLine) -> str | None:
     return f"control, expected {expected([line])}" if line.attribution == CONTROL else line.taxonomy
+
+
+def _paper_colour(line: SummaryLine) -> str | None:
+    return None if line.attribution == CONTROL else line.taxonomy
 
 
 def in_paper_columns(summaries: Sequence[Summary], asked: TableColumns | None = None) -> bool:
@@ -251,6 +251,11 @@ def cost_table(manifest: Manifest) -> Table:
     return table_of("What each attribution cost", list(seconds) if is_comparable else [], columns)
 
 
+def detectable(win_rate: float) -> str:
+    """Return the smallest win rate that can be distinguished from chance, if any can."""
+    return "none" if win_rate > 1 else written(win_rate, "percent")
+
+
 def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
     """Return the cost and power of each choice of examples and random sets."""
     found = [
@@ -259,16 +264,11 @@ def plan_table(plan: Plan, *, hourly_price: float | None = None) -> Table:
         Column("minutes", "minutes", "decimal"),
         Column("disk_mb", "disk", "text", get=lambda choice: f"{choice.disk_mb:.1f} MB"),
         Column("width", "95 % interval", "text", get=lambda choice: f"± {50 * choice.width:.1f} pp"),
-        Column("detectable_win_rate", "detectable", "text", get=_detectable),
+        Column("detectable_win_rate", "detectable", "text", get=lambda choice: detectable(choice.detectable_win_rate)),
     ]
     if hourly_price is not None:
         found.append(Column("dollars", "dollars", "fraction", get=lambda each: each.minutes / 60 * hourly_price))
     return table_of(f"{plan.model} on {plan.task}, {plan.device}", plan.choices, found)
-
-
-def _detectable(choice: Any) -> str:
-    rate = choice.detectable_win_rate
-    return "none" if rate > 1 else written(rate, "percent")
 
 
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
@@ -306,18 +306,17 @@ def latex_text(text: str) -> str:
     Symbols, accented letters, superscripts and Greek letters become commands. pdflatex has no type for other scripts,
     nor for control characters: a run of them is written by its code points, as `[U+4E2D U+6587]`.
     """
-    found, unknown = list[str](), list[str]()
-    for letter in [*_MINUS.sub("−", unicodedata.normalize("NFC", text)), ""]:
-        written = _latex_of(letter)
-        if written is None:
-            unknown.append(f"U+{ord(letter):04X}")
+    found = ""
+    plain = _MINUS.sub("−", unicodedata.normalize("NFC", text))
+    for is_known, letters in itertools.groupby(plain, lambda letter: _latex_of(letter) is not None):
+        if not is_known:
+            found += "{[}" + " ".join(f"U+{ord(letter):04X}" for letter in letters) + "{]}"
             continue
-        if unknown:
-            found.append("{[}" + " ".join(unknown) + "{]}")
-            unknown = []
-        # Two hyphens, quotes or commas would join to one sign.
-        found.append("{}" + written if found and written == letter == found[-1][-1:] and letter in "-'," else written)
-    return "".join(found)
+        for letter in letters:  # two hyphens, quotes or commas would join to one sign
+            found += ("{}" if letter == _latex_of(letter) == found[-1:] and letter in "-'," else "") + str(
+                _latex_of(letter)
+            )
+    return found
 
 
 def _latex_of(letter: str) -> str | None:
@@ -331,21 +330,14 @@ def _latex_of(letter: str) -> str | None:
     if not kind and len(parts) == 2 and parts[1] in _ACCENTS:
         base, accent = _latex_of(parts[0]), _ACCENTS[parts[1]]
         return None if base is None else f"\\{accent}{{{base}}}"
-    if kind in {"<super", "<sub"}:
-        of = [_latex_of(part) for part in parts]
-        sign = "^" if kind == "<super" else "_"
-        return None if None in of else f"${sign}{{{''.join(map(str, of)).replace('$', '')}}}$"
-    if kind:  # a ligature, a fraction, a wide letter, a narrow space
-        of = [_latex_of(part) for part in parts]
-        return None if None in of else "".join(map(str, of))
+    if kind:  # a superscript or subscript, a ligature, a fraction, a wide letter, a narrow space
+        of, sign = [_latex_of(part) for part in parts], {"<super": "^", "<sub": "_"}.get(kind)
+        whole = "".join(map(str, of))
+        return None if None in of else whole if sign is None else f"${sign}{{{whole.replace('$', '')}}}$"
     words = unicodedata.name(letter, "").lower().replace("lamda", "lambda").split()
     name = words[-1] if words[:1] == ["greek"] and len(words) == 4 and words[2] == "letter" else ""
     name = name.capitalize() if words[1:2] == ["capital"] else name
     return rf"$\{name}$" if name in _GREEK else None
-
-
-def _on_one_line(cell: str) -> str:
-    return " ".join(cell.split())
 
 
 def _rows(table: Table, escape: Callable[[str], str], bold: str) -> list[list[str]]:
@@ -359,7 +351,7 @@ def _rows(table: Table, escape: Callable[[str], str], bold: str) -> list[list[st
 
 def _markdown(table: Table) -> str:
     def escape(cell: str) -> str:
-        return _TAG.sub(r"\<", _on_one_line(cell).replace("\\", "\\\\").replace("|", "\\|"))
+        return _TAG.sub(r"\<", " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|"))
 
     head, *body = ["| " + " | ".join(cells) + " |" for cells in _rows(table, escape, "**CELL**")]
     rule = "|" + "|".join(" ---: " if number else " --- " for number in table.are_numbers) + "|"
@@ -370,7 +362,7 @@ def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
 
     def escape(cell: str) -> str:
-        return latex_text(_on_one_line(cell))
+        return latex_text(" ".join(cell.split()))
 
     rows = [" & ".join(cells) + r" \\" for cells in _rows(table, escape, r"\textbf{CELL}")]
     # A bracket or a star would be an argument of the \\ before it.
