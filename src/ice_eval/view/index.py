@@ -4,8 +4,9 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ice_eval.errors import ConfigError, without_controls
 from ice_eval.files import as_text
@@ -71,11 +72,10 @@ class RunIndex:
             try:
                 entry = self._entry(path, name)
                 known[entry.id] = entry
-            except (ConfigError, OSError) as exc:
-                unreadable.append((name, without_controls(str(exc))))
             except Exception as exc:  # a summary that contradicts itself must not hide the other runs
-                reason = without_controls(f"{type(exc).__name__}: {exc}")
-                unreadable.append((name, f"its files disagree ({reason}); `ice rescore` writes the summary anew."))
+                said = f"its files disagree ({type(exc).__name__}: {exc}); `ice rescore` writes the summary anew."
+                said = str(exc) if isinstance(exc, ConfigError | OSError) else said
+                unreadable.append((name, without_controls(said)))
         self._known, self.unreadable = known, unreadable
         return sorted(known.values(), key=lambda each: each.manifest.finished or "", reverse=True)
 
@@ -117,7 +117,7 @@ def runs_table(entries: Sequence[RunEntry]) -> Table:
         *columns("text", **{"name": "run", "manifest.config.model": "model", "manifest.config.task": "task"}),
         Column("manifest.data.examples", "n", "count"),
         Column("best", "best method", "text", get=lambda each: each.best.attribution if each.best else EMPTY),
-        *(_rate(operator, lambda each: each.best) for operator in _operators(entries)),
+        *_rates(entries, lambda each: each.best),
         Column("verdict", "verdict", "text"),
         Column("dropped", "dropped", "count", get=lambda each: dropped(each.summary).n),
         Column(
@@ -127,42 +127,34 @@ def runs_table(entries: Sequence[RunEntry]) -> Table:
     return table_of("Runs", entries, shown, whole=True)  # a reader filters by them
 
 
-class _GridLine(NamedTuple):
-    """One method of a run in one setting."""
-
-    entry: RunEntry
-    method: Method
-    setting: str
-
-
 def grid_table(entries: Sequence[RunEntry]) -> Table:
     """Return one row per run, method and setting, with the win rate under every operator."""
     lines = [
-        _GridLine(each, method, setting_of(method.lines[0].configuration))
+        {"entry": each, "method": method}
         for each in entries
         for ranking in (each.conclusion.first, *each.conclusion.others)
         if ranking is not None
         for method in ranking.methods
     ]
     shown = (
-        *columns("text", **{"entry.manifest.config.model": "model", "entry.manifest.config.task": "task"}),
-        *columns("text", **{"method.attribution": "method", "setting": "setting"}),
-        *(_rate(operator, lambda each: each.method) for operator in _operators(entries)),
-        Column("verdict", "verdict", "text", get=lambda each: short_verdict(each.method) or EMPTY),
-        Column("entry.name", "run", "text"),
+        Column("model", "model", "text", get=lambda each: each["entry"].manifest.config.model),
+        Column("task", "task", "text", get=lambda each: each["entry"].manifest.config.task),
+        Column("method", "method", "text", get=lambda each: each["method"].attribution),
+        Column("setting", "setting", "text", get=lambda each: setting_of(each["method"].lines[0].configuration)),
+        *_rates(entries, lambda each: each["method"]),
+        Column("verdict", "verdict", "text", get=lambda each: short_verdict(each["method"]) or EMPTY),
+        Column("run", "run", "text", get=lambda each: each["entry"].name),
     )
     return table_of("Win rates of all methods", lines, shown, whole=True)
 
 
-def _rate(operator: str, method_of: Callable[[Any], Method | None]) -> Column:
-    def rate(line: Any) -> float | None:
+def _rates(entries: Sequence[RunEntry], method_of: Callable[[Any], Method | None]) -> Iterator[Column]:
+    """Yield a column for every operator of some runs, in the order of their first run."""
+
+    def rate(line: Any, operator: str) -> float | None:
         method = method_of(line)
         lines = method.lines if method is not None else ()
         return next((each.win_rate for each in lines if each.operator == operator), None)
 
-    return Column(operator, operator, "percent", get=rate)
-
-
-def _operators(entries: Sequence[RunEntry]) -> list[str]:
-    """Return all operators of some runs, in the order of their first run."""
-    return list(dict.fromkeys(name for each in entries for name in each.manifest.config.operators))
+    for name in dict.fromkeys(name for each in entries for name in each.manifest.config.operators):
+        yield Column(name, name, "percent", get=partial(rate, operator=name))

@@ -140,7 +140,8 @@ class _Pages:
     def _written_report(self, run: str, stamp: tuple[int, ...]) -> str:
         """Return a report in memory: a file in the run folder may come from anywhere."""
         entry = self._runs[run]
-        content = page([entry.folder]) | {"links": [_HOME, *self._try_link(entry)], "place": entry.name}
+        also = [] if refusal(entry.manifest) else [("What if …", f"/run/{entry.id}/try")]
+        content = page([entry.folder]) | {"links": [_HOME, *also], "place": entry.name}
         return html_page("report.html", content, browser=content["browser"])
 
     def compare(self, request: Request) -> Response:
@@ -189,19 +190,14 @@ class _Pages:
                 raise HTTPException(404, "There is no such run in this folder.")
             return self._runs[run]
 
-    def _try_link(self, entry: RunEntry) -> list[tuple[str, str]]:
-        return [] if refusal(entry.manifest) else [("What if …", f"/run/{entry.id}/try")]
-
 
 def _question(body: bytes) -> tuple[dict[str, str], list[int], str]:
     """Return fields, units and operator of a request; raise HTTPException if it is none."""
     with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError, AttributeError):
         content = json.loads(body)
         fields, units, operator = content["fields"], content["units"], content["operator"]
-        texts = (operator, *fields, *fields.values())
-        if all(type(each) is str and not is_broken(each) for each in texts) and all(
-            type(each) is int for each in units
-        ):
+        are_texts = (type(each) is str and not is_broken(each) for each in (operator, *fields, *fields.values()))
+        if all(are_texts) and all(type(each) is int for each in units):
             return fields, list(units), operator
     raise HTTPException(400, "This is no question.")
 

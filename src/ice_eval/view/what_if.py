@@ -5,9 +5,9 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -54,8 +54,7 @@ def refusal(manifest: Manifest) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     """The model of a run, and what stays the same between questions."""
 
     run: tuple[str, tuple[int, ...], str]
@@ -104,9 +103,8 @@ class WhatIf:
         run = entry.id, entry.stamp, operator
         if self._loaded is None or self._loaded.run != run:
             replica = self._replica(entry.manifest)
-            self._loaded = _Loaded(
-                run, replica, _spec(entry, replica, operator, Given(values=self._picked, sized=True))
-            )
+            spec = _spec(entry, replica, operator, Given(values=self._picked, sized=True))
+            self._loaded = _Loaded(run, replica, spec)
         return self._loaded
 
     def _replica(self, manifest: Manifest) -> Replica:
@@ -121,9 +119,8 @@ class WhatIf:
                 loading = {"dtype": str(identity["dtype"]), "load_in": identity["load_in"]}
             replica = Replica(load_model(ref, **loading))
             if replica.info().fingerprint != identity["weights"]:
-                raise ConfigError(
-                    f"The weights of '{manifest.config.model}' that are found here are not those of the run."
-                )
+                name = manifest.config.model
+                raise ConfigError(f"The weights of '{name}' that are found here are not those of the run.")
             self._model = identity, replica
         return self._model[1]
 
@@ -150,17 +147,9 @@ class WhatIf:
         if line.error is not None:
             raise DataError(f"These units cannot be compared: {line.error}.")
         own, *null = scored.compared(cell, (operator,)).log_odds[0, : 1 + line.m].tolist()
-        return {
-            "operator": operator,
-            "direction": direction,
-            "units": sorted(set(units)),
-            "log_odds": own,
-            "probability": line.score,
-            "null": null,
-            "win_rate": line.win_rate,
-            "tie_rate": line.tie_rate,
-            "p_value": line.p_value,
-        }
+        asked = {"operator": operator, "direction": direction, "units": sorted(set(units))}
+        numbers = {name: getattr(line, name) for name in ("win_rate", "tie_rate", "p_value")}
+        return {**asked, "log_odds": own, "probability": line.score, "null": null, **numbers}
 
 
 def _identity(manifest: Manifest) -> dict[str, object]:
