@@ -12,7 +12,7 @@ import io
 import json
 import math
 import types
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -175,14 +175,12 @@ def _holds_records(kind: Any) -> bool:
     return get_origin(kind) is tuple and get_args(kind)[1:] == (...,) and _is_record(get_args(kind)[0])
 
 
-def _hints(kind: Any) -> dict[str, Any]:
-    return _cached_hints(kind)  # mypy takes no class for hashable
-
-
-@functools.cache
-def _cached_hints(kind: Any) -> dict[str, Any]:
+def _fields_of(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
     return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+
+
+_hints: Callable[[Any], dict[str, Any]] = functools.cache(_fields_of)
 
 
 # --- files ----------------------------------------------------------------------------------------------------------
@@ -220,13 +218,9 @@ def write_data(tables: Sequence[DataTable], style: str, folder: Path) -> list[Pa
         folder.mkdir(parents=True, exist_ok=True)
         for table in (table for table in tables if table.rows):
             paths.append(folder / f"{table.name}.{style}")
-            content = (
-                _parquet(table)
-                if style == "parquet"
-                else f"{data_text(table, style)}\n".encode(errors="backslashreplace")
-            )
+            text = None if style == "parquet" else f"{data_text(table, style)}\n"
             with write_atomically(paths[-1]) as stream:
-                stream.write(content)
+                stream.write(_parquet(table) if text is None else text.encode(errors="backslashreplace"))
     except OSError as exc:
         raise ConfigError(f"tables cannot be written to {folder}: {exc.strerror}.") from exc
     return paths

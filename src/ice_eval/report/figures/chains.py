@@ -28,34 +28,24 @@ def chain_figures(folders: Sequence[RunFolder]) -> list[Figure]:
     found = [(folder, chains) for folder in folders if (chains := folder.summary().chains) is not None]
     names = run_names([folder for folder, _ in found])
     runs = [(f"{model} on {task}", chains) for (model, task), (_, chains) in zip(names, found, strict=True)]
-    own = [
-        ChainOfThought(
-            model=model,
-            task=folder.manifest().config.task.removesuffix("/reasoning"),  # as the paper names it
-            src=line.src,
-            accuracy=content.problems.accuracy,
-            **parts.ends(line.src_ci),
-        )
-        for (folder, content), (model, _) in zip(found, names, strict=True)
-        for line in headlines(content)[:1]
-        if line.src is not None and content.problems.accuracy is not None
-    ]
+    own = list[ChainOfThought]()
+    for (folder, content), (model, _) in zip(found, names, strict=True):
+        task = folder.manifest().config.task.removesuffix("/reasoning")  # as the paper names it
+        line, accuracy = next(iter(headlines(content)), None), content.problems.accuracy
+        if line is not None and line.src is not None and accuracy is not None:
+            limits = parts.ends(line.src_ci)
+            own.append(ChainOfThought(model=model, task=task, src=line.src, accuracy=accuracy, **limits))
     drawn = (_capacity(own, alone=len(runs) == 1) if own else None, _by_share(runs), _early(runs))
     return [figure for figure in drawn if figure is not None]
 
 
 def _capacity(own: Sequence[ChainOfThought], *, alone: bool) -> Figure:
     """Draw SRC against accuracy: of several runs, or of one beside the models that the paper publishes."""
-    published = [
-        ChainOfThought(
-            model=row["model"],
-            task=row["task"],
-            src=float(row["src"]),
-            accuracy=float(row["accuracy"]) / 100,
-            published=True,
-        )
-        for row in (paper_table("frontier").rows if alone else ())
-    ]
+    published = list[ChainOfThought]()
+    for row in paper_table("frontier").rows if alone else ():
+        src, accuracy = float(row["src"]), float(row["accuracy"]) / 100
+        point = ChainOfThought(model=row["model"], task=row["task"], src=src, accuracy=accuracy, published=True)
+        published.append(point)
     figure = chain_of_thought_scatter([*own, *published])
     beside = " Hollow marks are the three unnamed models of the paper, without intervals." if alone else ""
     caption = f"{figure.caption}{beside} SRC is not adjusted for the noise floor here, as in the paper."
@@ -99,21 +89,13 @@ def _by_share(runs: Sequence[Named]) -> Figure | None:
 def _share_rows(run: str, content: ChainSummary) -> Iterator[dict[str, Any]]:
     lines = capacities(content)
     several = len({line.chains for line in lines}) > 1
-    for line in lines:
-        chains = chains_of(line) if several else ""
+    for line in lines if not several else (line for line in lines if line.chains != "all"):
+        row = {"row": " · ".join(filter(None, (run, chains_of(line) if several else ""))), "operator": line.operator}
         for measure, title in _MEASURES.items():
-            rate = getattr(line, measure)
-            if rate is not None and not (several and line.chains == "all"):
-                yield {
-                    "row": " · ".join(filter(None, (run, chains))),
-                    "column": title,
-                    "operator": line.operator,
-                    "k": line.k,
-                    "rate": rate,
-                    **parts.ends(getattr(line, f"{measure}_ci")),
-                    "n": line.n,
-                    "floor": line.noise_floor if measure == "necessity" else None,
-                }
+            rate = {"rate": getattr(line, measure), **parts.ends(getattr(line, f"{measure}_ci"))}
+            floor = line.noise_floor if measure == "necessity" else None
+            if rate["rate"] is not None:
+                yield {**row, "column": title, "k": line.k, "n": line.n, "floor": floor, **rate}
 
 
 def _early(runs: Sequence[Named]) -> Figure | None:

@@ -163,6 +163,15 @@ def _effects_row(examples: PlottedExamples, cell: Cell) -> dict[str, Any]:
     return {"attribution": cell[0], "operator": cell[1], **found, **drawn, "beyond": ", ".join(said)}
 
 
+_BY_CHANCE = (
+    "Each example took as many random sets as its tests needed, so that no steps show what chance would give: which "
+    "p-values are likely depends on when a test stops.",
+    "The steps are what an explanation no better than random would give: even, but for the few values that m random "
+    "sets allow.",
+)
+"""What the figure says without the shares of chance, and with them."""
+
+
 def p_values(examples: PlottedExamples) -> Figure:
     """Draw a histogram of p-values for every attribution and operator, beside that of chance where it is known."""
     n_bins = examples.n_bins
@@ -178,18 +187,9 @@ def p_values(examples: PlottedExamples) -> Figure:
     bars, base = _histogram(rows, "p-value", alt.Axis(format="~g", values=[0, 0.5, 1], grid=False), *shown)
     steps = base.mark_rule(style=parts.INK, strokeWidth=1.5).encode(x=alt.X("from:Q", scale=UNIT), y="chance:Q")
     chart = parts.panels([bars, steps] if is_known else [bars], rows, **_SIZE)
-    expected = (
-        "The steps are what an explanation no better than random would give: even, but for the few values that m "
-        "random sets allow."
-    )
-    if not is_known:
-        expected = (
-            "Each example took as many random sets as its tests needed, so that no steps show what chance would give: "
-            "which p-values are likely depends on when a test stops."
-        )
     caption = (
-        f"Share of examples by p-value (upper tail). {expected} A peak at 0 is evidence for the rationale, one at 1 "
-        "against it; ties push p-values up. No bin says which examples are significant after correction."
+        f"Share of examples by p-value (upper tail). {_BY_CHANCE[is_known]} A peak at 0 is evidence for the rationale, "
+        "one at 1 against it; ties push p-values up. No bin says which examples are significant after correction."
     )
     return Figure("p-values", f"P-values of single examples ({examples.setting})", caption, chart)
 
@@ -242,19 +242,16 @@ def _null_rows(view: ExampleView) -> list[dict[str, Any]]:
         if each.scores is not None and each.line.operator != ALL:
             found.setdefault((each.line.attribution, each.line.operator), each)
     nothing = dict.fromkeys(("attribution", "score", "null", "set", "win_rate", "p"))
-    drawn = set[str]()
     for (name, operator), each in found.items():
         assert each.scores is not None, "those without were left out"
         values = np.append(each.scores.rationale, each.scores.null)
-        if is_chain(view):
-            values = np.sign(values)
-        own, *null = np.clip(values, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS).tolist()
-        here = {"operator": operator, **nothing}
+        values = np.sign(values) if is_chain(view) else np.clip(values, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+        own, *null = values.tolist()
+        here, is_first = {"operator": operator, **nothing}, all(row["operator"] != operator for row in rows)
         numbers = {"score": own, "win_rate": each.line.win_rate, "p": each.line.p_value}
         rows.append({**here, **numbers, "attribution": name})
-        for number, score in zip(each.scores.sets, null, strict=True) if operator not in drawn else ():
+        for number, score in zip(each.scores.sets, null, strict=True) if is_first else ():
             rows.append({**here, "set": number + 1, "null": score})
-        drawn.add(operator)
     return rows
 
 
@@ -275,17 +272,12 @@ def plausibility(examples: PlottedExamples) -> Figure | None:
     folder, cells = examples.folder, list(examples.columns)
     inputs = ((row, marks_of(row)) for part in folder.parts() for row in folder.inputs(part) if row.human)
     known = {row.example_id: (marks, row.group) for row, marks in inputs if tells_units_apart(marks)}
-    rows = [
-        Plausibility(
-            model=line.attribution,
-            operator=line.operator,
-            overlap=iou(line.rationale, known[line.example_id][0]),
-            win_rate=line.win_rate,
-            group=known[line.example_id][1],
-        )
-        for line in (examples.lines() if known else ())
-        if line.example_id in known and line.attribution != f"{HUMAN}{_OWN_SIZE}" and line.operator != ALL
-    ]
+    rows = list[Plausibility]()
+    for line in examples.lines() if known else ():
+        if line.example_id in known and line.attribution != f"{HUMAN}{_OWN_SIZE}" and line.operator != ALL:
+            marks, group = known[line.example_id]
+            cell, overlap = {"model": line.attribution, "operator": line.operator}, iou(line.rationale, marks)
+            rows.append(Plausibility(**cell, overlap=overlap, win_rate=line.win_rate, group=group))
     if not rows:
         return None
     drawn = plausibility_scatter(sorted(rows, key=lambda row: cells.index((row.model, row.operator))))

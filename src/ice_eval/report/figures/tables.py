@@ -35,14 +35,13 @@ class WinRate:
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageWinRate:
-    """The mean win rate of one model in one language."""
+    """The mean win rate of one model in one language, as `WinRate`."""
 
     model: str
     language: str
     operator: str
     win_rate: float | None
     word: str | None = None
-    """Word of its verdict, which colours it; None for a published number: that of the paper for its value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +88,9 @@ class ChainOfThought:
 
 
 def _given(rows: Iterable[T]) -> list[T]:
-    found = list(rows)
-    if not found:
-        raise DataError("a figure needs at least one row, got none")
-    return found
+    if found := list(rows):
+        return found
+    raise DataError("a figure needs at least one row, got none")
 
 
 def win_rate_panels(rows: Iterable[WinRate]) -> Figure:
@@ -226,15 +224,11 @@ def paper_figures() -> list[Figure]:
         WinRate(model=c.model, dataset=c.task, attribution=c.attribution, operator=c.operator, win_rate=c.win_rate)
         for c in paper.english_cells()
     ]
-    languages = [
-        LanguageWinRate(
-            model=row["model"],
-            language=row["task"],
-            operator=row["operator"],
-            win_rate=float(row["win_rate"]) / 100 if row["win_rate"] else None,
-        )
-        for row in paper.paper_table("multilingual").rows
-    ]
+    languages = list[LanguageWinRate]()
+    for row in paper.paper_table("multilingual").rows:
+        cell = {"model": row["model"], "language": row["task"], "operator": row["operator"]}
+        rate = float(row["win_rate"]) / 100 if row["win_rate"] else None
+        languages.append(LanguageWinRate(**cell, win_rate=rate))
     prompts = [
         PromptWinRate(model=c.model, task=c.task, attribution=c.attribution, prompt=c.prompt, win_rate=c.win_rate)
         for c in paper.prompt_cells()
