@@ -15,9 +15,9 @@ import ice_eval
 from ice_eval.cli import app
 from ice_eval.records import Kind
 from ice_eval.report import (
+    FORMATS,
     difference_tables,
     failures,
-    formatted,
     notes,
     tables,
     words_of,
@@ -201,7 +201,7 @@ def test_runs_are_numbered_and_other_kinds_say_nothing_of_chains(folder, unread,
 @pytest.mark.parametrize("style", ["md", "latex"])
 def test_tables_have_every_format(folder, unread, style):
     for summaries in ([folder.summary()], [unread.summary()], [folder.summary(), unread.summary()]):
-        text = "\n".join(formatted(each, style) for each in tables(summaries))
+        text = "\n".join(FORMATS[style](each) for each in tables(summaries))
         assert "SRC adj." in text
         assert bool(re.search(r"\beffect\b", text)) == any(each.configurations for each in summaries)
 

@@ -7,33 +7,33 @@ import pytest
 from tests import toy_runs
 
 from ice_eval.analysis.paper import claims, discrepancies, paper_tables
-from ice_eval.report import FORMATS, Table, agreement_table, formatted, summary_table
+from ice_eval.report import FORMATS, Table, agreement_table, summary_table
 from ice_eval.report.analyses import claims_table, discrepancies_table, paper_index, paper_layout
 from ice_eval.report.tables import cost_table, latex_text, tables
 
 
 def test_markdown_escapes_pipes_and_backslashes():
     table = Table("T", ("a|b", "c"), (("x | y", "back\\slash"),))
-    assert formatted(table, "md").splitlines() == [
+    assert FORMATS["md"](table).splitlines() == [
         "**T**", "", r"| a\|b | c |", "| --- | --- |", r"| x \| y | back\\slash |",
     ]  # fmt: skip
 
 
 def test_markdown_keeps_every_row_on_one_line():
     table = Table("T", ("a", "b"), (("two\nlines", "x"),))
-    assert len(formatted(table, "md").splitlines()) == 5
+    assert len(FORMATS["md"](table).splitlines()) == 5
 
 
 def test_markdown_lets_no_tag_through_and_leaves_small_p_values_alone():
     table = Table("<i>T", ("a",), (("<img src=x> </b> <!-- a < b",), ("<0.0001",)))
-    title, _, _, _, tags, small = formatted(table, "md").splitlines()
+    title, _, _, _, tags, small = FORMATS["md"](table).splitlines()
     assert (title, tags, small) == (r"**\<i>T**", r"| \<img src=x> \</b> \<!-- a < b |", "| <0.0001 |")
 
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_no_format_lets_a_control_character_through(summary, style):
     nasty = "\x1b]0;owned\x07mine\x9b31m"
-    text = formatted(summary_table([summary({"attribution": nasty}, {"attribution": "b"})]), style)
+    text = FORMATS[style](summary_table([summary({"attribution": nasty}, {"attribution": "b"})]))
     assert "mine" in text and not set("\x1b\x07\x9b") & set(text)
 
 
@@ -48,7 +48,7 @@ def test_no_format_lets_a_control_character_through(summary, style):
     ],
 )  # fmt: skip
 def test_latex_escapes_its_special_characters(cell, escaped):
-    text = formatted(Table("T", ("h",), ((cell,),)), "latex")
+    text = FORMATS["latex"](Table("T", ("h",), ((cell,),)))
     assert text.splitlines() == [
         r"% T; needs \usepackage{booktabs}",
         r"\begin{tabular}{l}", r"\toprule", r"h \\", r"\midrule", rf"{escaped} \\", r"\bottomrule", r"\end{tabular}",
@@ -86,7 +86,7 @@ def exported():
     lists = paper_index(list(paper_tables().values())), claims_table(claims()), discrepancies_table(discrepancies())
     hostile = Table("Hostile 中 % → \\ {", ("→", "model_50%"), tuple((name, name) for name in HOSTILE))
     of_run = *tables([run.summary()]), cost_table(run.manifest())
-    return [formatted(each, "latex") for each in (*of_run, *of_paper, *lists, hostile)]
+    return [FORMATS["latex"](each) for each in (*of_run, *of_paper, *lists, hostile)]
 
 
 def test_exported_latex_is_ascii_and_its_braces_are_paired(exported):
@@ -118,7 +118,7 @@ def two_runs(summary):
 def test_latex_of_several_runs_is_ready_for_a_paper(two_runs):
     ci, interval, rest = "[68.1, 78.5]", "[+0.36, +0.57]", r"0.0001 & 0.0004 & faithful \\"
     control = r"control: 60.0 \%, expected 50 \% \\"
-    assert formatted(summary_table(two_runs), "latex").splitlines() == [
+    assert FORMATS["latex"](summary_table(two_runs)).splitlines() == [
         r"% Faithfulness; needs \usepackage{booktabs}",
         r"\begin{tabular}{lllrrrrrrl}",
         r"\toprule",
@@ -135,7 +135,7 @@ def test_latex_of_several_runs_is_ready_for_a_paper(two_runs):
 
 
 def test_markdown_of_several_runs_marks_the_best_and_aligns_numbers(two_runs):
-    lines = formatted(summary_table(two_runs), "md").splitlines()
+    lines = FORMATS["md"](summary_table(two_runs)).splitlines()
     assert lines[3] == "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     assert [re.findall(r"\*\*(.+?)\*\*", line) for line in lines[4:]] == [["70.0 %"], [], [], ["60.0 %"]]
 
@@ -160,11 +160,11 @@ def test_runs_of_the_same_model_and_task_are_numbered(summary):
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_holds_every_cell_of_a_real_table(style, summary):
     table = summary_table([summary({"verdict": "better than random"}, {"attribution": "attention"})])
-    text = formatted(table, style)
+    text = FORMATS[style](table)
     for cell in ("gradient", "attention", "[68.1, 78.5]", "better than random", "+0.46 [+0.36, +0.57]"):
         assert cell in text
 
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_takes_a_table_without_rows(style, summary):
-    assert "attribution" in formatted(agreement_table([summary()]), style)
+    assert "attribution" in FORMATS[style](agreement_table([summary()]))

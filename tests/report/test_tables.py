@@ -7,7 +7,6 @@ from ice_eval.report import (
     FORMATS,
     agreement_table,
     cost_table,
-    formatted,
     notes,
     plan_table,
     robustness_table,
@@ -227,7 +226,7 @@ def test_a_configuration_without_examples_has_no_simultaneous_interval_either(su
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_takes_the_word_on_all_operators(style, summary):
     found = summary(robustness=[robust()])
-    assert "delete above" in formatted(robustness_table([found]), style)
+    assert "delete above" in FORMATS[style](robustness_table([found]))
 
 
 def costing(**changes):
@@ -282,4 +281,4 @@ def test_a_price_gives_dollars(plan):
 
 @pytest.mark.parametrize("style", FORMATS)
 def test_every_format_takes_a_plan(plan, style):
-    assert "27,000" in formatted(plan_table(plan), style)
+    assert "27,000" in FORMATS[style](plan_table(plan))

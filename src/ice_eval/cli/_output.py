@@ -213,9 +213,9 @@ def print_plan(plan: "Plan | ChainPlan", *, as_json: bool, hourly_price: float |
 def print_tables(tables: "Sequence[Table]", notes: Sequence[str] = (), *, style: str | None = None) -> None:
     """Print tables that fit the terminal, and their notes; with a style of `--format`, the tables alone."""
     if style is not None:
-        from ice_eval.report import formatted
+        from ice_eval.report import FORMATS
 
-        print_text("\n\n".join(formatted(table, style) for table in tables))
+        print_text("\n\n".join(FORMATS[style](table) for table in tables))
         return
     out = console()
     for table in tables:

@@ -18,7 +18,6 @@ from ice_eval.report.tables import (
     FORMATS,
     agreement_table,
     cost_table,
-    formatted,
     in_paper_columns,
     plan_table,
     robustness_table,
@@ -30,7 +29,8 @@ from ice_eval.table import Table
 __all__ = [
     "DATA_FORMATS", "FORMATS", "ChainVerdict", "DataTable", "ShownExample", "Table", "adaptation_notes",
     "adaptation_table", "agreement_table", "chain_verdict", "conclude", "conclusion_table", "cost_table", "data_of",
-    "data_table", "data_text", "difference_data", "difference_notes", "difference_tables", "failures", "formatted",
+    "data_table", "data_text", "difference_data", "difference_notes", "difference_tables", "failures",
     "in_paper_columns", "losses", "notes", "plan_notes", "plan_table", "robustness_table", "summary_html",
-    "summary_table", "tables", "words_of", "write_audit", "write_comparison", "write_data", "write_grid", "write_html",
+    "summary_table", "tables", "words_of", "write_audit", "write_comparison", "write_data", "write_grid",
+    "write_html",
 ]  # fmt: skip

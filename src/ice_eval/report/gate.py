@@ -29,11 +29,10 @@ _NAMED = 5
 
 def words_of(given: Sequence[str]) -> tuple[str, ...]:
     """Read words from comma-separated lists; raise `ConfigError` for one that is not in `WORDS` or `OF_CLAIMS`."""
-    found = tuple(word.strip() for text in given for word in text.split(","))
+    found, known = tuple(word.strip() for text in given for word in text.split(",")), (*WORDS, *OF_CLAIMS)
     for word in found:
-        if word not in (*WORDS, *OF_CLAIMS):
-            known = ", ".join((*WORDS, *OF_CLAIMS))
-            raise ConfigError(f"no verdict '{word}' for --fail-if; use one or several of: {known}.")
+        if word not in known:
+            raise ConfigError(f"no verdict '{word}' for --fail-if; use one or several of: {', '.join(known)}.")
     return found
 
 
@@ -87,15 +86,18 @@ def losses(summaries: Sequence[Summary], most: float) -> list[str]:
     ]
 
 
-def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
-    """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
-    asked = [word for word in words if word in PATTERNS]
-    judged = numbered(summaries)
-    if citations.numbered(summaries) and not judged:
-        asked = [word for word in asked if word != _PARAMETRIC]
+def _unasked(subject: str, asked: Sequence[str], judged: Sequence[object]) -> Iterator[str]:
     if asked and not judged:
         named = ", ".join(f"'{word}'" for word in asked)
-        yield f"no run here is about chains of thought, so none can exclude {named}; leave it out of --fail-if."
+        yield f"no run here is about {subject}, so none can exclude {named}; leave it out of --fail-if."
+
+
+def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
+    """Yield a line for every leading verdict that does not exclude the words, or that is missing."""
+    judged, asked = numbered(summaries), [word for word in words if word in PATTERNS]
+    if citations.numbered(summaries) and not judged:
+        asked = [word for word in asked if word != _PARAMETRIC]
+    yield from _unasked("chains of thought", asked, judged)
     for run in judged:
         chains = f"{run.name}: chains" if run.name else "chains"
         lines = headlines(run.content)
@@ -109,9 +111,7 @@ def _of_chains(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[s
 def _of_claims(summaries: Sequence[Summary], words: Sequence[str]) -> Iterator[str]:
     """Yield a line for every word that claims of a run have, and for words that no claim could have."""
     judged, asked = citations.numbered(summaries), [word for word in words if word in OF_CLAIMS]
-    if asked and not judged:
-        named = ", ".join(f"'{word}'" for word in asked)
-        yield f"no run here is about cited answers, so none can exclude {named}; leave it out of --fail-if."
+    yield from _unasked("cited answers", asked, judged)
     for number, content in judged:
         run = f"run {number}: " if number else ""
         if asked and not content.n_claims:

@@ -152,8 +152,7 @@ def units_of(summaries: Sequence[Summary]) -> str:
 
 def _chance(lines: Sequence[SummaryLine]) -> str:
     """Return the rule for ties, and the resulting win rate of chance."""
-    strict = {is_strict(line) for line in lines if has_ties(line)}
-    if strict == {True, False}:
+    if (strict := {is_strict(line) for line in lines if has_ties(line)}) == {True, False}:
         return ". Ties count half, and 50 % is chance, or they are lost, and chance is below; each sentence says which"
     if strict == {True}:
         return ". Ties are lost, as in the protocol of the run: chance is below 50 % by half of the share that ties"
@@ -187,19 +186,17 @@ def setting_of(place: Configuration) -> str:
 def silence(lines: Sequence[SummaryLine], units: str) -> str:
     """Return conclusions that a reader might draw from the verdicts, and must not."""
     words = {line.verdict.word for line in lines if line.verdict is not None}
-    parts = []
-    if words.intersection(stats.POSITIVE):
-        parts.append(f"that these {units} are all the model looks at, or that people find them convincing")
-    if words.intersection((stats.NOT_DISTINGUISHABLE, stats.NEAR_RANDOM)):
-        limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
-        seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
-        parts.append(f"that the explanation is no better than chance{seen}")
-    if stats.RANDOM in words:
-        parts.append("that the explanation is exactly as good as chance: it may be better or worse by up to 5 pp")
-    if stats.UNDECIDABLE in words:
-        parts.append(f"whether the explanation is right: most sets of {units} change nothing, whichever they are")
-    if stats.ANTI_FAITHFUL in words:
-        parts.append(f"why random {units} do better, or that another method or size would fare as badly")
+    limits = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
+    seen = f"; a win rate under {percent(min(max(limits), 1.0))} may go unnoticed here" if limits else ""
+    said: Mapping[tuple[stats.Word, ...], str] = {
+        tuple(stats.POSITIVE): f"that these {units} are all the model looks at, or that people find them convincing",
+        (stats.NOT_DISTINGUISHABLE, stats.NEAR_RANDOM): f"that the explanation is no better than chance{seen}",
+        (stats.RANDOM,): "that the explanation is exactly as good as chance: it may be better or worse by up to 5 pp",
+        (stats.UNDECIDABLE,): f"whether the explanation is right: most sets of {units} change nothing, whichever they "
+        "are",
+        (stats.ANTI_FAITHFUL,): f"why random {units} do better, or that another method or size would fare as badly",
+    }
+    parts = [sentence for these, sentence in said.items() if words.intersection(these)]
     return f"It does not say {', nor '.join(parts)}." if parts else "It says nothing for or against the explanation."
 
 
@@ -210,8 +207,7 @@ def notes(*summaries: Summary, columns: TableColumns | None = None) -> list[str]
     """
     found = [*cot_notes(*summaries), *citation_notes(*summaries)]
     found += [PAPER_COLUMNS] if in_paper_columns(summaries, columns) else []
-    for summary in summaries:
-        found += _notes_of_run(summary)
+    found += itertools.chain.from_iterable(map(_notes_of_run, summaries))
     found += [
         f"{' and '.join(each.operators)} agree on the word with weighted κ = {each.kappa:.2f} over "
         f"{each.n_configurations} configurations."

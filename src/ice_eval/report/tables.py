@@ -39,10 +39,9 @@ def run_names(folders: Sequence[RunFolder]) -> list[tuple[str, str]]:
     paths = [as_text(Path(folder.path.name)) for folder in runs.values()]
     if len(set(paths)) < len(paths):
         paths = [as_text(folder.path) for folder in runs.values()]
-    names = {
-        run: (f"{pair[0]} ({path})", pair[1]) if pairs.count(pair) > 1 else pair
-        for run, pair, path in zip(runs, pairs, paths, strict=True)
-    }
+    names = dict[Path, tuple[str, str]]()
+    for run, (model, task), path in zip(runs, pairs, paths, strict=True):
+        names[run] = (f"{model} ({path})", task) if pairs.count((model, task)) > 1 else (model, task)
     return [names[folder.path.resolve()] for folder in folders]
 
 
@@ -342,29 +341,24 @@ def _latex_of(letter: str) -> str | None:
 
 def _rows(table: Table, escape: Callable[[str], str], bold: str) -> list[list[str]]:
     """Return the cells of the header and of each row as markup, the best ones in bold."""
-    rows = [
-        [bold.replace("CELL", escape(c)) if (i, j) in table.best else escape(c) for j, c in enumerate(cells)]
-        for i, cells in enumerate(table.rows)
-    ]
-    return [[escape(name) for name in table.header], *rows]
+    rows = [[escape(" ".join(cell.split())) for cell in cells] for cells in (table.header, *table.rows)]
+    for i, j in table.best:
+        rows[i + 1][j] = bold.replace("CELL", rows[i + 1][j])
+    return rows
 
 
 def _markdown(table: Table) -> str:
     def escape(cell: str) -> str:
-        return _TAG.sub(r"\<", " ".join(cell.split()).replace("\\", "\\\\").replace("|", "\\|"))
+        return _TAG.sub(r"\<", cell.replace("\\", "\\\\").replace("|", "\\|"))
 
     head, *body = ["| " + " | ".join(cells) + " |" for cells in _rows(table, escape, "**CELL**")]
     rule = "|" + "|".join(" ---: " if number else " --- " for number in table.are_numbers) + "|"
-    return "\n".join([f"**{escape(table.title)}**", "", head, rule, *body])
+    return "\n".join([f"**{escape(' '.join(table.title.split()))}**", "", head, rule, *body])
 
 
 def _latex(table: Table) -> str:
     """Return a booktabs table, with its caption as a comment above it; runs, models and tasks are set apart."""
-
-    def escape(cell: str) -> str:
-        return latex_text(" ".join(cell.split()))
-
-    rows = [" & ".join(cells) + r" \\" for cells in _rows(table, escape, r"\textbf{CELL}")]
+    rows = [" & ".join(cells) + r" \\" for cells in _rows(table, latex_text, r"\textbf{CELL}")]
     # A bracket or a star would be an argument of the \\ before it.
     head, *rows = ["{}" + row if row.startswith(("[", "*")) else row for row in rows]
     naming = [place for place, name in enumerate(table.header) if name in {"run", "model", "task"}]
@@ -373,14 +367,10 @@ def _latex(table: Table) -> str:
     for i, row in enumerate(rows):
         body += [r"\addlinespace", row] if i and runs[i] != runs[i - 1] else [row]
     alignment = "".join("r" if number else "l" for number in table.are_numbers)
-    caption = rf"% {escape(table.title)}; needs \usepackage{{booktabs}}"
+    caption = rf"% {latex_text(' '.join(table.title.split()))}; needs \usepackage{{booktabs}}"
     start = [caption, rf"\begin{{tabular}}{{{alignment}}}", r"\toprule", head, r"\midrule"]
     return "\n".join([*start, *body, r"\bottomrule", r"\end{tabular}"])
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "latex": _latex}
-
-
-def formatted(table: Table, style: str) -> str:
-    """Return the table as text in one of `FORMATS`."""
-    return FORMATS[style](table)
+"""What writes a table as text of a format."""
