@@ -14,7 +14,6 @@ from ice_eval.errors import without_controls
 from ice_eval.nulls import SIZE
 
 EMPTY = "–"
-"""Cell of a missing or undefined value."""
 CellKind = Literal[
     "text", "operators", "yes/no", "count", "share", "percent", "points", "width", "effect", "decimal", "fraction",
     "number", "shortest", "rounded", "signed", "p-value",
@@ -29,8 +28,6 @@ such numbers. None is a dash, but `own` for a share.
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a table."""
-
     field: str
     """Name of the value in a line (a mapping or a record, where it may be dotted), and in JSON."""
     header: str
@@ -60,7 +57,6 @@ def columns(kind: CellKind, **headers: str) -> tuple[Column, ...]:
 
 
 N = columns("count", n="n")
-"""Column of the number of examples."""
 
 
 def estimate(field: str, header: str, kind: CellKind = "number", interval: str = "95 % CI") -> tuple[Column, Column]:
@@ -157,7 +153,6 @@ def written(value: Any, kind: CellKind) -> str:
 
 
 def whole(rate: float | None) -> str:
-    """Return a rate in whole percent."""
     return EMPTY if rate is None else f"{100 * rate:.0f} %"
 
 

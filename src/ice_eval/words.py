@@ -160,9 +160,8 @@ def line_sentences(line: str, *, loose: bool = False) -> Iterator[tuple[int, int
 
 def _sentence_ends(line: str) -> Iterator[int]:
     for match in _END.finditer(line):
-        if _in_brackets(line, match.start()):
-            continue
-        if match["latin"] is None or (_begins_next(line, match) and not _is_inside(line, match)):
+        is_end = match["latin"] is None or (_begins_next(line, match) and not _is_inside(line, match))
+        if is_end and not _in_brackets(line, match.start()):
             yield match.end()
 
 
@@ -177,25 +176,22 @@ def _loose_ends(line: str, found: Sequence[int]) -> Iterator[int]:
         matches += [each for each in _SMALL_NEXT.finditer(line) if "..." not in each[0]]
     more = {each.end() for each in matches if not _in_brackets(line, each.start())}
     for end in sorted({*found, *more}):
-        before = line[max(0, end - _REACH) : end]
+        before, after = line[max(0, end - _REACH) : end], line[end : end + _REACH]
         mark = regex.search(r"[.!?।؟۔…]+\W*\Z", before)
-        is_dotted = (
-            mark is not None and mark[0][:1] == "." and _is_dotted(before[: mark.start()], line[end : end + _REACH])
-        )
-        if not linked[end] and not is_dotted:
+        if not linked[end] and not (mark and mark[0][0] == "." and _is_dotted(before[: mark.start()], after)):
             yield end
 
 
 def _is_dotted(head: str, tail: str) -> bool:
     """Return whether the full stop after `head` belongs to an abbreviation, `z. B.`, or to an ordinal, `3. Mai`."""
-    before, word = _words_before(head)
-    following = regex.match(r"\W*(\w*)", tail)
-    after, low = following[1] if following else "", word.casefold()
+    before, word, after = _words_around(head, tail)
+    low, pairs = (
+        word.casefold(),
+        {(before.rstrip(".").casefold(), word.casefold()), (word.casefold(), after.casefold())},
+    )
     if word.isdigit():
         return after.casefold() in _AFTER_ORDINALS
-    if {(before.rstrip(".").casefold(), low), (low, after.casefold())} & _SPACED_PAIRS or word == "v":
-        return True
-    if low in _MONTHS and after[:1].isdigit():
+    if pairs & _SPACED_PAIRS or word == "v" or (low in _MONTHS and after[:1].isdigit()):
         return True
     if low in _GERMAN:
         return after.casefold() not in _STARTERS
@@ -204,14 +200,11 @@ def _is_dotted(head: str, tail: str) -> bool:
 
 def _begins_next(line: str, match: "regex.Match[str]") -> bool:
     """Return whether a sentence seems to follow; a small letter may begin it only after a long word."""
-    if _NEXT.match(line, match.end()):
-        return True
-    if match[0] != ".":
-        return False
+    if _NEXT.match(line, match.end()) or match[0] != ".":
+        return _NEXT.match(line, match.end()) is not None
     long_word = regex.search(r"(?<![\w.])\p{Ll}{5,}\Z", line[max(0, match.start() - 60) : match.start()])
-    return bool(
-        long_word and long_word[0] not in _LONG_ABBREVIATIONS and regex.match(r"\s+\p{Ll}{2,}", line[match.end() :])
-    )
+    is_long = long_word is not None and long_word[0] not in _LONG_ABBREVIATIONS
+    return is_long and regex.match(r"\s+\p{Ll}{2,}", line[match.end() :]) is not None
 
 
 def _is_inside(line: str, match: "regex.Match[str]") -> bool:
@@ -220,10 +213,11 @@ def _is_inside(line: str, match: "regex.Match[str]") -> bool:
         return True
     if match["latin"] != "." or match["close"]:
         return False
-    before, word = _words_before(line[: match.start()])
-    following = regex.match(r"\W*(\w*)", line[match.end() :])
-    after = following[1] if following else ""
-    return _is_abbreviation(word, after) or _is_initial(before, word, after)
+    before, word, after = _words_around(line[: match.start()], line[match.end() :])
+    # `John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`
+    is_initial = len(word) == 1 and all(part[:1].isupper() for part in (before, word, after))
+    is_named = before.casefold() in _NAMED_BY_LETTER or after.casefold() in _STARTERS
+    return _is_abbreviation(word, after) or (is_initial and not is_named)
 
 
 def _is_abbreviation(word: str, after: str) -> bool:
@@ -234,19 +228,11 @@ def _is_abbreviation(word: str, after: str) -> bool:
     return bool(_DOTTED.fullmatch(word)) and after.casefold() not in _STARTERS
 
 
-def _is_initial(before: str, word: str, after: str) -> bool:
-    """Return True for `John F. Kennedy`, but neither `option B. Then` nor `Plan A. The`."""
-    if len(word) != 1 or not all(part[:1].isupper() for part in (before, word, after)):
-        return False
-    return before.casefold() not in _NAMED_BY_LETTER and after.casefold() not in _STARTERS
-
-
-def _words_before(text: str) -> tuple[str, str]:
-    """Return the last two words of a text; the last keeps the full stops inside it."""
-    words = regex.findall(r"[\p{L}\p{N}][\p{L}\p{N}.'’]*", text[-60:])
-    if not words or not text.endswith(words[-1]):
-        return "", ""
-    return (words[-2] if len(words) > 1 else ""), words[-1]
+def _words_around(head: str, tail: str) -> tuple[str, str, str]:
+    """Return the last two words of a text, of which the last keeps its full stops, and the first of what follows."""
+    words = ["", *regex.findall(r"[\p{L}\p{N}][\p{L}\p{N}.'’]*", head[-60:])]
+    before, word = words[-2:] if len(words) > 1 and head.endswith(words[-1]) else ("", "")
+    return before, word, regex.match(r"\W*(\w*)", tail)[1]  # type: ignore[index]
 
 
 def _in_brackets(line: str, position: int) -> bool:

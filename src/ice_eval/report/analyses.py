@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 from ice_eval.analysis import AuditedUnit, FillAudit, GridLine, InfillAudit, paper
@@ -22,7 +23,6 @@ _OF_RUN, _OF_LINE = ("model", "task", "language", "prompt"), ("direction", "null
 
 
 def measure_tables(results: Sequence[Measured], folders: Sequence[RunFolder]) -> list[Table]:
-    """Return a table for every part of every measure; all runs are in one table."""
     configs = [folder.manifest().config for folder in folders]
     names = [(config.model, config.task) for config in configs]
     alike = len(set(names)) < len(names)
@@ -84,7 +84,6 @@ def variance_table(plan: Plan) -> Table:
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]], *, rows: str = "rows") -> Table:
-    """Return a table of rows, or requests, and minutes of every run."""
     shown = (
         *naming("model", "task", "prompt", "language"),
         Column("n", "examples", "count"),
@@ -102,9 +101,8 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]], *, of_chains: bool = Fal
     found = list(dict.fromkeys(f"{line['task']} cannot start: {line['problem']}" for line in lines if line["problem"]))
     if found:
         found.append("Data that the hub does not give may come from a folder: --data-dir DIR takes DIR/TASK.jsonl.")
-    counted, by = ("rows to score", "words taken for units")
-    if of_chains:
-        counted, by = ("requests to ask", "unwritten chains taken to have six steps")
+    counted, by = "requests to ask" if of_chains else "rows to score", "words taken for units"
+    by = "unwritten chains taken to have six steps" if of_chains else by
     found += [f"{len(lines)} runs, about {sum(rows):,} {counted} in {len(rows)} of them ({by})."]
     costs = [line["cost"] for line in lines if line["cost"] is not None]
     if costs:
@@ -123,7 +121,6 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]], *, of_chains: bool = Fal
 
 
 def grid_runs_table(runs: Sequence[Mapping[str, Any]]) -> Table:
-    """Return a table of the progress of every run of a grid."""
     known = ("confidence", "tokens_median", "accuracy")
     lines = [dict.fromkeys(known) | {**run, "error": run.get("error") or None} for run in runs]
     of_chains = any("accuracy" in run for run in runs)
@@ -166,7 +163,6 @@ def _rate_column(name: str) -> Column:
 
 
 def grid_table_note(lines: Sequence[GridLine[SummaryLine]]) -> str:
-    """Return the meaning of the stars."""
     known = [each.line for each in lines if each.line.p_value is not None]
     method = "Benjamini–Hochberg" if known and all(protocol_of(line.flags).fdr for line in known) else "Holm"
     return (
@@ -217,15 +213,12 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
     counts = (
         *naming("reference"),
         Column("rate", "est. rate", "text", get=lambda each: _rate(estimated[each.reference])),
-        Column("fills", "fills", "text", get=lambda each: _of(each.contaminated_fills, each.fills)),
-        Column("rows", "rows", "text", get=lambda each: _of(each.contaminated_rows, each.rows)),
-        Column("examples", "examples", "text", get=lambda each: _of(each.contaminated_examples, each.examples)),
+        *(Column(name, name, "text", get=partial(_contaminated, name=name)) for name in ("fills", "rows", "examples")),
     )
     tables.append(table_of("What infill wrote in this run", fills.counts, counts))
     effects = (
         *naming("attribution", "operator", "null", "direction", "k", "reference"),
-        Column("contaminated", "contaminated", "text", get=lambda line: _of_group(line, "contaminated")),
-        Column("clean", "clean", "text", get=lambda line: _of_group(line, "clean")),
+        *(Column(name, name, "text", get=partial(_of_group, group=name)) for name in ("contaminated", "clean")),
         *estimate("difference", "difference", "points"),
         *columns("p-value", p_value="p", p_adjusted="p adj."),
     )
@@ -234,17 +227,17 @@ def audit_tables(audit: InfillAudit, fills: FillAudit | None) -> list[Table]:
 
 def audit_data(audit: InfillAudit, fills: FillAudit | None) -> list[DataTable]:
     """Return the same tables as data; the units are a table of their own."""
-    head = {"model": audit.model, "task": audit.task}
+    head, outcomes = {"model": audit.model, "task": audit.task}, ("blocked", "surviving")
     judged = [
-        {name: value for name, value in each.as_dict().items() if name not in ("blocked", "surviving")}
-        | {"blocked": len(each.blocked), "surviving": len(each.surviving)}
+        {name: value for name, value in each.as_dict().items() if name not in outcomes}
+        | {outcome: len(getattr(each, outcome)) for outcome in outcomes}
         for each in audit.judged
     ]
     units = [
         {"reference": each.reference, "outcome": outcome, **vars(unit)}
         for each in audit.judged
-        for outcome, found in (("blocked", each.blocked), ("surviving", each.surviving))
-        for unit in found.values()
+        for outcome in outcomes
+        for unit in getattr(each, outcome).values()
     ]
     tables = [data_table("judged", judged, **head), data_table("units", units, **head)]
     if fills is not None:
@@ -253,7 +246,6 @@ def audit_data(audit: InfillAudit, fills: FillAudit | None) -> list[DataTable]:
 
 
 def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
-    """Return sentences on the basis of an audit's numbers."""
     listed = f" and the list '{audit.word_list}'" if audit.word_list else ""
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
@@ -296,7 +288,8 @@ def _rate(value: float | None) -> str | None:
     return None if value is None else f"{100 * value:.2f} %"
 
 
-def _of(part: int, whole: int) -> str | None:
+def _contaminated(line: Any, name: str) -> str | None:
+    part, whole = getattr(line, f"contaminated_{name}"), getattr(line, name)
     return f"{part:,} of {whole:,} ({_rate(part / whole)})" if whole else None
 
 
@@ -317,7 +310,6 @@ def paper_layout(table: paper.PaperTable) -> Table:
 
 
 def paper_index(tables: Sequence[paper.PaperTable]) -> Table:
-    """Return the list of published tables that `ice paper` prints."""
     rows = [(table.name, ", ".join(table.labels), table.title) for table in tables]
     return _plain("Published tables", ("table", "in the paper", "what it holds"), rows)
 

@@ -64,7 +64,6 @@ def browser_data(folders: Sequence[RunFolder], *, budget: int = BUDGET) -> Recor
 
 
 def run_record(folder: RunFolder, *, budget: int) -> Record:
-    """Return the examples of one run, and the choices of its selectors."""
     manifest = folder.manifest()
     config = manifest.config
     return {
@@ -208,7 +207,6 @@ class _Cells:
         return int(scaled(score if self.of_claims else logit(score), largest=self.largest))
 
     def cell(self, line: ExampleOutcome, disagree: bool) -> list[Any]:
-        """Return the fields of `COLUMNS`."""
         numbers = [round(value, 4) for value in (line.win_rate, line.tie_rate, line.p_value, line.p_lower)]
         effect = None if line.effect_size is None else round(line.effect_size, 2)
         rationale = self.rationales[tuple(line.rationale)]

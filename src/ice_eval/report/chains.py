@@ -17,8 +17,6 @@ from ice_eval.table import Column, Table, beside, columns, estimate, interval, n
 
 
 class ChainRun(NamedTuple):
-    """A run about chains among several."""
-
     content: ChainSummary
     model: str = ""
     task: str = ""
@@ -202,7 +200,6 @@ _PLAIN: Mapping[frozenset[Pattern], str] = {
 }
 """Sentences for patterns that are all possible: that of the first set with all of them."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
-"""Verdict where no reply could be read."""
 _NO_VERDICT = (
     "No chain could be evaluated.",
     "Nothing was taken away, so there is no verdict on the steps: paraphrase only changes their words.",

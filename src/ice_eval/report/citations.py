@@ -100,7 +100,6 @@ CARRIED = (*estimate("carried", "carried", "percent"), Column("carried_random", 
 
 
 def words_table(*summaries: Summary) -> Table:
-    """Return the share of claims with each word."""
     found = [(run, line) for run, content in numbered(summaries) for line in content.words]
     word = Column("word", "word", "text", word=lambda line: line.word)
     columns = (word, *naming("n"), *estimate("share", "share", "percent"))
@@ -136,8 +135,6 @@ def _about_claims(content: CitationSummary) -> Iterator[str]:
 
 
 class ShownAnswer(NamedTuple):
-    """An answer as running text."""
-
     id: str
     question: str
     pieces: list[tuple[str, dict[str, Any] | None]]
@@ -145,7 +142,6 @@ class ShownAnswer(NamedTuple):
 
 
 def shown_answers(folder: RunFolder, content: CitationSummary, *, most: int = MOST_ANSWERS) -> list[ShownAnswer]:
-    """Return the first answers of a run with their claims."""
     lines = {line.example_id: line for line in content.claims}
     groups: dict[str, list[InputRow]] = {}
     for part in folder.parts() if lines else ():

@@ -35,9 +35,7 @@ CLAIM_COLOURS: Mapping[str | None, str] = {
     "parametric": "#ecd9a5",
     "undetermined": "#b8b8b8",
 }
-"""Fill of the word of a claim."""
 FILLS: Mapping[str | None, str] = {**WORD_COLOURS, **CLAIM_COLOURS}
-"""Fill of every word, those of claims included."""
 SUPPORT, AGAINST = FILLS["faithful"], FILLS["anti-faithful"]
 """Shades of units for and against the explained label; they alone are dark."""
 WHITE, BLACK, UNKNOWN_COLOUR = "#ffffff", "#1c1c1c", "#b8b8b8"
@@ -71,7 +69,6 @@ def word_of(attribution: str, verdict: stats.Verdict | None) -> stats.Word | Non
 
 
 def word_of_line(line: SummaryLine) -> stats.Word | None:
-    """Return the word that colours a line of a summary."""
     return word_of(line.attribution, line.verdict)
 
 
@@ -86,7 +83,6 @@ def chance(line: SummaryLine) -> float:
 
 
 def expected(lines: Iterable[SummaryLine]) -> str:
-    """Return the win rates of random explanations in words."""
     return " and ".join(dict.fromkeys(f"{100 * chance(line):.3g} %" for line in lines))
 
 

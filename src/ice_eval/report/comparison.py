@@ -35,7 +35,6 @@ _LONGEST = 24
 """Characters of a setting in a sentence."""
 _HASH = re.compile(r"[0-9a-f]{8,}")
 _SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Largest difference on the axis of the plot."""
 
 
 def write_comparison(found: Sequence[RunDifference], path: Path) -> Path:
@@ -84,7 +83,6 @@ def comparison_lines(found: Sequence[RunDifference]) -> list[str]:
 
 
 def comparison_table(found: Sequence[RunDifference], *, most: int) -> Table:
-    """Return the clearest differences, at most `most`."""
     letters = run_letters(len(found) + 1)[1:]
     pairs = [(letter, line) for letter, each in zip(letters, found, strict=True) for line in leading(each)]
     shown = sorted(pairs, key=lambda pair: pair[1].p_adjusted or 0.0)[:most]
@@ -216,7 +214,6 @@ def _capacities_table(runs: Mapping[str, Summary]) -> Table:
 
 
 def _carried_table(runs: Mapping[str, Summary]) -> Table:
-    """Return the shares of claims that cited passages carry."""
     lines = {letter: () if each.citations is None else each.citations.carried for letter, each in runs.items()}
     return _shared_table("Carried claims", lines, naming("attribution", "operator", "k"), CARRIED)
 

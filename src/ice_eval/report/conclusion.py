@@ -34,8 +34,6 @@ FAILS = 0.05
 
 
 class Tile(NamedTuple):
-    """One key figure."""
-
     name: str
     value: str
     note: str = ""
@@ -74,8 +72,6 @@ class MethodRanking:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The first screen of a run."""
-
     sentences: tuple[str, ...]
     """The answer, and what to know beside it."""
     problems: tuple[str, ...]
@@ -93,7 +89,6 @@ class Conclusion:
 
 
 def conclude(summary: Summary, manifest: Manifest) -> Conclusion:
-    """Return the conclusion of a finished run, by the intervals and verdicts of this summary."""
     rankings, failed = _rankings(summary), dropped(summary)
     first = rankings[0] if rankings else None
     return Conclusion(
@@ -144,7 +139,6 @@ def _sentences(summary: Summary, manifest: Manifest, first: MethodRanking | None
 
 
 def lost(failed: Dropped) -> str:
-    """Return how many examples have no result."""
     have = "has" if failed.n == 1 else "have"
     return f"{failed.n} of {failed.total} examples {have} no result{failed.where and f' {failed.where}'}"
 
@@ -202,7 +196,6 @@ def _rates(method: Method) -> str:
 
 
 def agreed(words: Iterable[str]) -> str:
-    """Return whether operators agree about methods, by the words on all operators."""
     said = {_AGREE.get(word, "not settled") for word in words}
     return "no" if "no" in said else said.pop() if len(said) == 1 else "in part"
 

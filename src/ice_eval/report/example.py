@@ -287,7 +287,6 @@ def claim_test(line: ClaimLine, example: InputRow) -> list[str]:
 
 
 def claim_lines(view: ExampleView) -> Iterator[Text]:
-    """Yield the word of a claim, its scores and its test, for the terminal."""
     scale = "mean log-probability of the claim's tokens" if view.is_open else "1 if a reply states the claim, else 0"
     yield Text(f"scores: {scale}")
     line = view.claim
@@ -313,8 +312,6 @@ class ChainReply(NamedTuple):
 
 
 class StepEffect(NamedTuple):
-    """The effect of one step."""
-
     text: str
     effect: float | None
     """Share of replies that change where it is gone, less the share where it is there; None where none was read."""
@@ -325,8 +322,6 @@ class StepEffect(NamedTuple):
 
 
 class ChainView(NamedTuple):
-    """One chain with the effects of its steps."""
-
     question: str
     answer: str | None
     gold: str | None

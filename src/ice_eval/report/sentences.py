@@ -220,10 +220,10 @@ def notes(*summaries: Summary, columns: TableColumns | None = None) -> list[str]
 def _notes_of_run(summary: Summary) -> Iterator[str]:
     lines, of_steps = summary.configurations, summary.chains is not None
     meanings = _STEP_FLAGS if of_steps else FLAGS if summary.citations is None else _CLAIM_FLAGS
-    judged = [line for line in lines if line.accuracy is not None]
-    if judged and not of_steps:
-        # Where some examples drop out for one attribution only, the others have more.
-        yield f"The model is right on {percent(max(judged, key=lambda line: line.n).accuracy)} of the examples."
+    # Where some examples drop out for one attribution only, the others have more.
+    judged = max((line for line in lines if line.accuracy is not None), key=lambda line: line.n, default=None)
+    if judged is not None and not of_steps:
+        yield f"The model is right on {percent(judged.accuracy)} of the examples."
     if any(line.n for line in lines):
         rates = [line.detectable_win_rate for line in lines if line.detectable_win_rate is not None]
         ends = (min(rates), max(rates)) if rates else ()
@@ -295,10 +295,10 @@ def flag_note(flag: str, *, where: str = "", meanings: Mapping[str, str] = FLAGS
 
 def plan_notes(plan: Plan) -> list[str]:
     """Return sentences on the basis of a plan's numbers."""
-    found = [
+    pilot = (
         "From a pilot of {n:.0f} examples with {m:.0f} random sets each, in {seconds:.0f} s; loading the model is not "
-        "counted.".format(**plan.pilot)
-    ]
+    )
+    found = [f"{pilot.format(**plan.pilot)}counted."]
     if plan.peak_memory_gb is not None:
         found.append(f"Peak memory of the pilot: {plan.peak_memory_gb:.2f} GB; batches of the run are no larger.")
     if plan.cheapest_m is not None and plan.cheapest_m >= 1:  # less: the sets of the pilot add negligible noise

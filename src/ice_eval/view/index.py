@@ -26,8 +26,6 @@ _SKIPPED = {"node_modules", "site-packages", "__pycache__"}
 
 @dataclass(frozen=True)
 class RunEntry:
-    """One finished run of the index."""
-
     id: str
     """Name in addresses; it says nothing about the path."""
     name: str
@@ -112,7 +110,6 @@ def _run_folders(root: Path) -> Iterator[Path]:
 
 
 def runs_table(entries: Sequence[RunEntry]) -> Table:
-    """Return one row per run: its best method, win rates, verdict and dropped examples."""
     shown = (
         *columns("text", **{"name": "run", "manifest.config.model": "model", "manifest.config.task": "task"}),
         Column("manifest.data.examples", "n", "count"),

@@ -35,7 +35,6 @@ from ice_eval.view.index import RunEntry
 PICKED = "picked"
 """Name of the attribution whose rationale is what a person picks."""
 LONGEST = 20_000
-"""Longest text, in characters."""
 EXAMPLES = 200
 """Examples of a run that a question may start from."""
 
@@ -55,8 +54,6 @@ def refusal(manifest: Manifest) -> str | None:
 
 
 class _Loaded(NamedTuple):
-    """The model of a run, and what stays the same between questions."""
-
     run: tuple[str, tuple[int, ...], str]
     """Id and stamp of the run, and the operator."""
     replica: Replica
@@ -75,7 +72,6 @@ class WhatIf:
         self._picked: dict[str, ArrayLike] = {}
 
     def is_ready(self, manifest: Manifest) -> bool:
-        """Return True if the model of a run is in memory."""
         return self._model is not None and self._model[0] == _identity(manifest)
 
     def ask(self, entry: RunEntry, values: Mapping[str, str], units: Sequence[int], operator: str) -> dict[str, Any]:

@@ -28,6 +28,7 @@ INK, FAINT = "ink", "faint"
 DOT: dict[str, Any] = {"filled": True, "opacity": 1}
 UNIT = alt.Scale(domain=[0, 1])
 _DOTS_PER_INCH = 300
+_KINDS = ("svg", "pdf", "png")
 _NO_XML = str.maketrans(dict.fromkeys("\ufffe\uffff", "\ufffd"))
 
 
@@ -110,23 +111,20 @@ def write_figures(figures: Sequence[Figure], folder: Path, *, theme: Theme = "pr
     """
     # All are drawn before the first is written, so a figure that cannot be drawn leaves no half of a set.
     converter = require("vl_convert", install="vl-convert-python", purpose="to write figures to files")
-    drawn: list[dict[Path, bytes]] = []
+    drawn: dict[Path, bytes] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for figure in figures:
             spec = figure.spec(theme)
-            files = {
-                "svg": converter.vegalite_to_svg(spec).encode("utf-8"),
-                "pdf": converter.vegalite_to_pdf(spec),
-                "png": converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH),
-            }
-            drawn.append({folder / f"{figure.name}.{kind}": content for kind, content in files.items()})
-        for path, content in itertools.chain.from_iterable(files.items() for files in drawn):
+            svg, pdf = converter.vegalite_to_svg(spec).encode("utf-8"), converter.vegalite_to_pdf(spec)
+            files = (svg, pdf, converter.vegalite_to_png(spec, ppi=_DOTS_PER_INCH))
+            drawn |= {folder / f"{figure.name}.{kind}": content for kind, content in zip(_KINDS, files, strict=True)}
+        for path, content in drawn.items():
             with write_atomically(path) as stream:
                 stream.write(content)
     except OSError as exc:
         raise ConfigError(f"figures cannot be written to {folder}: {exc.strerror}.") from exc
-    return [FigureFiles(figure, tuple(files)) for figure, files in zip(figures, drawn, strict=True)]
+    return [FigureFiles(each, tuple(folder / f"{each.name}.{kind}" for kind in _KINDS)) for each in figures]
 
 
 def distinct(rows: Rows, field: str) -> list[str]:
@@ -145,13 +143,10 @@ def panels(layers: Sequence[alt.Chart], values: Rows, **size: Any) -> Chart:
     nothing |= {"text": "", "hole": True}
     filled = [*values, *({**nothing, "row": row, "column": column} for row, column in sorted(holes))]
     layered: Any = alt.layer(*layers, data=alt.InlineData(values=filled)).properties(**size)
-    grid: dict[str, Any] = {}
-    if len(rows) > 1:
-        header = alt.Header(title=None, labelAngle=0, labelAlign="left", labelOrient="left")
-        grid["row"] = alt.Row("row:N", sort=rows, header=header)
-    if len(columns) > 1:
-        lines = alt.Header(title=None, labelExpr="split(datum.label, '\\n')")
-        grid["column"] = alt.Column("column:N", sort=columns, header=lines)
+    left = alt.Header(title=None, labelAngle=0, labelAlign="left", labelOrient="left")
+    above = alt.Header(title=None, labelExpr="split(datum.label, '\\n')")
+    grid: dict[str, Any] = {"row": alt.Row("row:N", sort=rows, header=left)} if len(rows) > 1 else {}
+    grid |= {"column": alt.Column("column:N", sort=columns, header=above)} if len(columns) > 1 else {}
     chart: Chart = layered.facet(**grid) if grid else layered
     return chart
 
@@ -243,8 +238,7 @@ def end_tooltips(number_format: str) -> tuple[tuple[str, str, str], tuple[str, s
 def tooltips(*fields: str | tuple[str, ...]) -> list[alt.Tooltip]:
     """Return tooltips of some fields: a shorthand, or with title and format; an empty title is the field's name."""
     found = []
-    for field in fields:
-        name, *more = (field,) if isinstance(field, str) else field
+    for name, *more in ((field,) if isinstance(field, str) else field for field in fields):
         options: dict[str, Any] = {key: value for key, value in zip(("title", "format"), more, strict=False) if value}
         found.append(alt.Tooltip(name, **options))
     return found

@@ -119,7 +119,6 @@ _SIZE: dict[str, Any] = {"width": 220, "height": alt.Step(13)}
 
 
 def _comparison(runs: _Runs) -> Figure | None:
-    """Draw paired dots; needs two operators."""
     rows, tooltip = _operator_rows(runs, average=False)
     if len(parts.distinct(rows, "operator")) < 2:
         return None
@@ -198,7 +197,6 @@ def ranked(folder: RunFolder) -> Figure:
 
 
 def _agreement(runs: _Runs) -> Figure | None:
-    """Draw the gap of every pair of operators; needs two."""
     lines = [line for line in runs.agreement if line.gap is not None]
     if not lines:
         return None
@@ -234,7 +232,6 @@ def _agreement(runs: _Runs) -> Figure | None:
 
 
 def _k_sweep(runs: _Runs) -> Figure | None:
-    """Draw a curve for every operator; needs two k."""
     single = [line for line in runs.configurations if line.win_rate is not None and line.operator != ALL]
     lines = [line for line in single if isinstance(line.k, float)]
     sizes = sorted({line.k for line in lines if isinstance(line.k, float)})
