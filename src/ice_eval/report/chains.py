@@ -242,11 +242,7 @@ class ChainVerdict:
 
 
 def chain_verdict(summary: Summary) -> ChainVerdict:
-    """Return the verdict at the share of steps that the capacity is defined for.
-
-    Raises:
-        ConfigError: The summary is not that of a run about chains.
-    """
+    """Return the verdict at the share of steps that the capacity is defined for; `ConfigError` without chains."""
     content = summary.chains
     if content is None:
         raise ConfigError("the run is not about chains of thought: there is no verdict on steps.")

@@ -208,11 +208,7 @@ def _csv_cell(value: Any) -> Any:
 
 
 def write_data(tables: Sequence[DataTable], style: str, folder: Path) -> list[Path]:
-    """Write each table with a row into a file of its name, and return their paths.
-
-    Raises:
-        ConfigError: The folder cannot be written.
-    """
+    """Write each table with a row into a file of its name, and return the paths; raise `ConfigError` if that fails."""
     paths = []
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -200,12 +200,10 @@ def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool, p
     fields = [] if view.is_claim else list(pieces(view, line))
     for name, found in fields:
         text = Text(f"  {name}: " if len(fields) > 1 else "  ")
-        for piece in found:
-            if colour:  # the attribution as a shade, and the rationale underlined
-                emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
-                text.append(piece.text, style=shade(piece.strength) + emphasis)
-            else:
-                text.append(f"[{piece.text}]" if piece.in_rationale else piece.text)
+        for piece in found:  # the attribution as a shade and the rationale underlined, or in brackets
+            emphasis = Style(bold=piece.in_rationale, underline=piece.in_rationale)
+            marked = f"[{piece.text}]" if piece.in_rationale and not colour else piece.text
+            text.append(marked, style=shade(piece.strength) + emphasis if colour else None)
         yield text
     if each.scores is not None:
         yield from _null_lines(histogram(each.scores), less_is_better=line.direction == "necessity")
@@ -214,8 +212,7 @@ def _compared_lines(each: ComparedOutcome, view: ExampleView, *, colour: bool, p
 
 def _null_lines(found: Histogram, *, less_is_better: bool) -> Iterator[Text]:
     """Yield the null as bars on a line that also includes the rationale, and a mark at the rationale under them."""
-    most = max(found.counts)
-    bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // most] for n in found.counts)
+    bars = "".join(" " if n == 0 else _BARS[(len(_BARS) - 1) * n // max(found.counts)] for n in found.counts)
     better = " (less is better)" if less_is_better else ""
     ends, reached = (f"{low:.3f} to {high:.3f}" for low, high in ((found.low, found.high), found.null))
     reach = "" if reached == ends else f", {reached}"
@@ -440,7 +437,7 @@ def operator_of(view: ExampleView) -> str:
     """Return the operator that is shown: the first of those that were chosen, or of all."""
     chosen = [each.line.operator for each in view.compared if each.line.operator != ALL]
     scored = [row.key.operator for row in view.rows if row.key.kind == Kind.RANDOM]
-    return next((name for name in [*chosen, *scored] if name), "delete")
+    return next(filter(None, [*chosen, *scored]), "delete")
 
 
 def _reply_lines(name: str, replies: Sequence[ChainReply]) -> Iterator[Text]:

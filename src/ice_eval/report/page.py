@@ -1,6 +1,7 @@
 """Runs as HTML: one self-contained page for one or several runs, and views of runs and examples for notebooks."""
 
 import base64
+import contextlib
 import functools
 import hashlib
 import importlib.resources
@@ -74,11 +75,7 @@ def write_html(
 def write_grid(
     results: GridResults, found: Mapping[str, Found | Missing], path: Path, *, name: str, failed: Mapping[str, str]
 ) -> Path:
-    """Write the page of a grid, without examples: it links to the report of each run; `failed` are errors of runs.
-
-    Raises:
-        ConfigError: The file cannot be written.
-    """
+    """Write the page of a grid, without examples: it links to the report of each run; `failed` are errors of runs."""
     grid = GridContent(results, found, name, failed)
     content = page([run.folder for run in results.runs], grid=grid, home=path.parent, budget=0)
     write_asked(path, html_page("grid.html", content).encode("utf-8"))
@@ -222,15 +219,11 @@ def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False, grid: 
     try:
         library = _library(version, vl_convert.__version__)
     except (RuntimeError, ValueError) as exc:  # a report is never lost because of its figures
-        reason = str(exc).partition("\n")[0]
-        return Drawings(
-            missing=f"No figures: altair {altair.__version__} writes Vega-Lite {version}, and vl-convert "
-            f"{vl_convert.__version__} says: {reason}. Install both anew: pip install -U altair vl-convert-python"
-        )
+        said = f"altair {altair.__version__} writes Vega-Lite {version}, and vl-convert {vl_convert.__version__} says"
+        advice = "Install both anew: pip install -U altair vl-convert-python"
+        return Drawings(missing=f"No figures: {said}: {str(exc).partition(chr(10))[0]}. {advice}")
     # The tests check every figure against the schema; here it would take most of the time.
-    found = [
-        {"name": f.name, "title": f.title, "caption": f.caption, "spec": f.chart.to_dict(validate=False)} for f in drawn
-    ]
+    found = ({**vars(figure), "spec": figure.chart.to_dict(validate=False)} for figure in drawn)
     return Drawings(tuple(found), {"light": theme("light"), "dark": theme("dark")}, library)
 
 
@@ -243,12 +236,10 @@ def _library(version: str, made_by: str) -> str:
     if path.is_file():
         return path.read_text(encoding="utf-8")
     bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    try:
+    with contextlib.suppress(OSError, StorageError):  # a cache that cannot be written costs time, and nothing else
         path.parent.mkdir(parents=True, exist_ok=True)
         with write_atomically(path) as stream:
             stream.write(bundle.encode("utf-8"))
-    except (OSError, StorageError):  # a cache that cannot be written costs time, and nothing else
-        pass
     return bundle
 
 
@@ -325,11 +316,7 @@ class ShownExample:
         return "\n".join(single.harmless(line).plain for line in single.example_lines(self.view))
 
     def plot(self) -> "Chart":
-        """Return the random sets under each operator on a common axis with the rationales marked, as an altair chart.
-
-        Raises:
-            ConfigError: The example has no scores.
-        """
+        """Return the random sets under each operator on a common axis, with the rationales marked, as a chart."""
         from ice_eval.report.figures import example_nulls
 
         return example_nulls(self.view).plot()

@@ -75,12 +75,7 @@ class WhatIf:
         return self._model is not None and self._model[0] == _identity(manifest)
 
     def ask(self, entry: RunEntry, values: Mapping[str, str], units: Sequence[int], operator: str) -> dict[str, Any]:
-        """Return a text in units with its prediction, and the comparison of the picked units if there are any.
-
-        Raises:
-            ConfigError: The question cannot be answered.
-            ModelError: The model failed.
-        """
+        """Return a text in units with its prediction, and the comparison of the picked units if there are any."""
         why = refusal(entry.manifest)
         if why is not None:
             raise ConfigError(why)

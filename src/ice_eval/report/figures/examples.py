@@ -202,9 +202,6 @@ def example_nulls(view: ExampleView) -> Figure:
     """Draw the random sets of one example under each operator on a common axis, and the rationale of every method.
 
     Of several directions, sizes and nulls, the first of each method is drawn.
-
-    Raises:
-        ConfigError: The example has no scores under these configurations.
     """
     rows, about = _null_rows(view), f"Example {view.example.example_id}"
     if not rows:

@@ -168,11 +168,7 @@ _CROSSES = {"yes": "#b5400e", "unclear": "#a87c00", "no": "#16857a"}
 
 
 def ranked(folder: RunFolder) -> Figure:
-    """Draw the win rates of all methods of a run in its first setting, the best first and the control last, in grey.
-
-    Raises:
-        ConfigError: The run has no explanation.
-    """
+    """Draw the win rates of all methods of a run in its first setting, the best first and the control last, in grey."""
     found = conclude(folder.summary(), folder.manifest()).first
     if found is None:
         raise ConfigError(f"{folder.path} has no explanation, so no methods to rank.")
@@ -182,18 +178,17 @@ def ranked(folder: RunFolder) -> Figure:
         raise ConfigError(f"{folder.path}: no example could be evaluated.")
     scale = parts.rate_scale(rows)
     shown = ("subject:N", "operator:N", ("win_rate:Q", "win rate", ".1%"), *parts.end_tooltips(".1%"), "n:Q")
-    base = parts.subjects(rows, "operator", scale, parts.tooltips(*shown))
-    coloured = base.encode(color=parts.greyed(rows))
+    coloured = parts.subjects(rows, "operator", scale, parts.tooltips(*shown)).encode(color=parts.greyed(rows))
     layers = [
         *parts.chance_and_threshold("x", scale),
         parts.low_to_high(coloured.mark_rule(strokeWidth=3), "x", scale),
         coloured.mark_point(**parts.DOT, size=90).encode(shape=parts.shapes(rows)),
     ]
-    drawn = parts.panels(layers, rows, width=480, height=alt.Step(22))
     caption = (
         "Mean win rate of every method with its 95 % interval; lines at 50 % (chance) and 55 %; the control in grey."
     )
-    return Figure("ranked", f"Win rates ({found.name})", caption, drawn)
+    chart = parts.panels(layers, rows, width=480, height=alt.Step(22))
+    return Figure("ranked", f"Win rates ({found.name})", caption, chart)
 
 
 def _agreement(runs: _Runs) -> Figure | None:
