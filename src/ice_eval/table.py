@@ -65,6 +65,10 @@ def estimate(field: str, header: str, kind: CellKind = "number", interval: str =
     return Column(field, header, kind), Column(f"{field}_ci", interval, cast(CellKind, limits))
 
 
+_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\]| \[[+−-][\d.]+, [+−-][\d.]+\])?|{EMPTY}")
+"""A cell with a number, a rate, an interval, or both, or a dash for a missing one."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A title, a header, and rows of text without control characters."""
@@ -86,7 +90,7 @@ class Table:
     def are_numbers(self) -> list[bool]:
         """For each column, True if it holds numbers; these are right-aligned."""
         columns = zip(*self.rows, strict=True) if self.rows else [() for _ in self.header]
-        return [any(cell != EMPTY for cell in cells) and all(map(is_number, cells)) for cells in columns]
+        return [any(cell != EMPTY for cell in cells) and all(map(_NUMBER.fullmatch, cells)) for cells in columns]
 
 
 def beside(*tables: Table) -> Table:
@@ -132,14 +136,6 @@ def table_of(
     if any(column.word for column in columns):
         words = tuple(tuple(column.word and column.word(line) for column, _ in shown) for line in lines)
     return Table(title, header, tuple(zip(*(cells for _, cells in shown), strict=True)), bold, words)
-
-
-_NUMBER = re.compile(rf"[<\[]?[+−-]?\d[\d.,]*( %| pp|, [+−-]?[\d.]+\]| \[[+−-][\d.]+, [+−-][\d.]+\])?|{EMPTY}")
-
-
-def is_number(cell: str) -> bool:
-    """Return True for a cell with a number, a rate, an interval, or both, or a dash for a missing one."""
-    return _NUMBER.fullmatch(cell) is not None
 
 
 def written(value: Any, kind: CellKind) -> str:

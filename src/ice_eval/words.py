@@ -59,6 +59,8 @@ def character_starts(text: str) -> NDArray[np.int64]:
 
 FORMULA = "\ue001"
 """Stand-in for the characters of a displayed formula, which a caller masks so that no sentence ends inside."""
+_FORMULA_END = regex.compile(rf"{FORMULA}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[*_\"(]*\p{{Lu}})")
+"""A displayed formula that a new sentence or item follows without any mark."""
 _LINE = regex.compile(r"[^\n\r\u2028\u2029]+")
 _END = regex.compile(
     # The lookbehinds let a run of marks be tried once, not from each of its marks: a model may write dots to its limit.
@@ -149,7 +151,10 @@ def line_sentences(line: str, *, loose: bool = False) -> Iterator[tuple[int, int
     inside = {position for mark in numbers for position in range(mark.start(1), mark.end())}
     found = _loose_ends(line, list(_sentence_ends(line))) if loose else _sentence_ends(line)
     ends = {end for end in found if end - 1 not in inside}
-    ends |= {mark.start(1) for mark in numbers[1:]} | {*_after_formulas(line), *_bullets(line)}
+    ends |= {mark.start(1) for mark in numbers[1:]} | {match.end() for match in _FORMULA_END.finditer(line)}
+    if mark := regex.match(r"\s*([-•])\s", line):  # the items of a list in one line: `- One - Two`
+        items = regex.finditer(rf"\s{regex.escape(mark[1])}\s+(?=[*_]*\p{{Lu}}\p{{Ll}})", line)
+        ends |= {item.start() for item in items}
     start = 0
     for end in sorted(ends | {len(line)}):
         # A list mark alone is no sentence; it opens the next one.
@@ -243,19 +248,6 @@ def _in_brackets(line: str, position: int) -> bool:
     closed = line.find(")", position, position + 300)
     # `(… .)` ends with its bracket, which is part of the mark itself.
     return closed > position + 1
-
-
-def _after_formulas(line: str) -> Iterator[int]:
-    """Yield the ends of displayed formulas that a new sentence or item follows without any mark."""
-    for match in regex.finditer(rf"{FORMULA}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[*_\"(]*\p{{Lu}})", line):
-        yield match.end()
-
-
-def _bullets(line: str) -> Iterator[int]:
-    """Yield where the items of a list begin that was written in one line with bullets: `- One - Two`."""
-    mark = regex.match(r"\s*([-•])\s", line)
-    if mark:
-        yield from (m.start() for m in regex.finditer(rf"\s{regex.escape(mark[1])}\s+(?=[*_]*\p{{Lu}}\p{{Ll}})", line))
 
 
 def _list_numbers(line: str) -> "Iterator[regex.Match[str]]":

@@ -144,11 +144,11 @@ def example_records(folder: RunFolder, *, only: Container[int] | None = None) ->
 
 
 def _ranks(example: InputRow, outcomes: Sequence[ExampleOutcome]) -> Ranks:
-    rates = [line.win_rate for line in outcomes if line.error is None]
+    known = [line for line in outcomes if line.error is None]
+    rates = [line.win_rate for line in known]
     groups: dict[Configuration, list[float]] = {}
-    for line in outcomes:
-        if line.error is None and line.operator != ALL:
-            groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
+    for line in (line for line in known if line.operator != ALL):
+        groups.setdefault(line.configuration._replace(operator=""), []).append(line.win_rate)
     gap = max((max(found) - min(found) for found in groups.values()), default=0.0)
     return (float(bool(rates)), min(rates, default=1.0), -gap, telling(example, outcomes))
 

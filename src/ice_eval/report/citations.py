@@ -116,9 +116,8 @@ def citation_tables(*summaries: Summary) -> list[Table]:
 
 def citation_notes(*summaries: Summary) -> list[str]:
     """Return sentences about the cited answers of some runs, each once; runs of other kinds have none."""
-    found, runs = list[str](), numbered(summaries)
-    for run, content in runs:
-        found += [(f"Run {run}: " if run else "") + note for note in _about_claims(content)]
+    runs = numbered(summaries)
+    found = [(f"Run {run}: " if run else "") + note for run, content in runs for note in _about_claims(content)]
     words = _WORDS if any(content.words for _, content in runs) else ()
     scales = [_SCORES if content.scores == "log-probabilities" else _ANSWERS for _, content in runs]
     return list(dict.fromkeys([*found, *scales, *((*words, _AUTHOR) if runs else ())]))

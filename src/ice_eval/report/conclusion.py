@@ -152,7 +152,9 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
         yield "No example could be evaluated."
     if methods:
         best, *rest = methods
-        verb = _verb(methods)
+        # Half of the sets that tie are in the win rate, but nobody beat them; a protocol may count them as lost.
+        tied = any(has_ties(line) and not is_strict(line) for each in methods for line in each.lines)
+        verb = "wins against" if tied else "beats"
         undecidable = all(line.verdict is not None and line.verdict.word == stats.UNDECIDABLE for line in best.lines)
         yield f"{_named(best)} is {_verdicts(best)}{'' if undecidable else f': it {_wins(best, verb, manifest)}'}."
         if len(rest) <= NAMED_OTHERS:
@@ -174,12 +176,6 @@ def _explained(summary: Summary, manifest: Manifest, first: MethodRanking | None
 
 def _named(method: Method) -> str:
     return method.attribution[:1].upper() + method.attribution[1:]
-
-
-def _verb(methods: Sequence[Method]) -> str:
-    # Half of the sets that tie are in the win rate, but nobody beat them; a protocol may count them as lost.
-    tied = any(has_ties(line) and not is_strict(line) for each in methods for line in each.lines)
-    return "wins against" if tied else "beats"
 
 
 def _wins(method: Method, verb: str, manifest: Manifest) -> str:

@@ -174,7 +174,10 @@ def command(manifest: Manifest) -> str | None:
     if served is not None and served.base_url is not None:
         loaded = {name: getattr(served, name, None) for name in ("base_url", "tokenizer", "extra_body")}
     flags |= {name: value for name, value in loaded.items() if value is not None}
-    pairs = [_pair(name, value) for name, value in flags.items()]
+    pairs = list[tuple[str, ...]]()
+    for name, value in flags.items():
+        text = ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+        pairs.append((SETTINGS[name].option,) if value is True else (SETTINGS[name].option, text))
     pairs += [("--attribution-file", f"{name}=FILE") for name in supplied]
     pairs += [(f"--{name.replace('_', '-')}",) for name in ("chat", "whole_answer") if identity.get(name)]
     pairs += [("--system", str(identity["system"]))] if identity.get("system") else []
@@ -199,13 +202,6 @@ def _chosen(config: RunSettings, language: str) -> dict[str, object]:
     implying = unlike(RunConfig(), first)
     others = [each.name for each in fields(RunConfig) if each.name not in first]
     return unlike(run_config(implying, config.subject, task=config.task, language=language), others) | implying
-
-
-def _pair(name: str, value: object) -> tuple[str, ...]:
-    flag = SETTINGS[name].option
-    if value is True:
-        return (flag,)
-    return flag, ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
 
 
 def _task_flags(manifest: Manifest) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from ice_eval.results import Manifest, Plan, RunFolder, Summary, SummaryLine
 from ice_eval.results.outcomes import ALL
 from ice_eval.results.records import AgreementLine, Measures, RankingLine, RobustnessLine
 from ice_eval.results.summary import CONTROL, adjusted_jointly
-from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, table_of, written
+from ice_eval.table import EMPTY, Column, Table, columns, estimate, naming, percent, table_of, written
 
 L = TypeVar("L", SummaryLine, AgreementLine, RobustnessLine, RankingLine)
 _FEW_PAIRS = 10
@@ -52,15 +52,10 @@ def tables(
 
     `simultaneous` says that the summaries hold simultaneous intervals. `columns` are those of `summary_table`.
     """
-    of_explanations = (
-        summary_table(summaries, simultaneous=simultaneous, columns=columns),
-        ranking_table(summaries),
-        pairs_table(summaries),
-        agreement_table(summaries),
-        robustness_table(summaries),
-    )
-    of_subjects = [*cot_tables(*summaries), *citation_tables(*summaries)]
-    return [*of_subjects, *(table for table in of_explanations if table.rows)]
+    found = [*cot_tables(*summaries), *citation_tables(*summaries)]
+    found.append(summary_table(summaries, simultaneous=simultaneous, columns=columns))
+    found += (table(summaries) for table in (ranking_table, pairs_table, agreement_table, robustness_table))
+    return [table for table in found if table.rows]
 
 
 def _effect(line: SummaryLine) -> str:
@@ -71,22 +66,18 @@ def _effect(line: SummaryLine) -> str:
     return f"{line.rank_effect:+z.2f} [{low:+z.2f}, {high:+z.2f}]"
 
 
-def _untied(line: SummaryLine) -> str:
-    """Return the share of wins among sets that do not tie, and the largest win rate that ties leave."""
-    return f"{written(line.win_rate_untied, 'percent')} ({written(line.win_rate_attainable, 'percent')})"
-
-
 def _rank_correlation(line: AgreementLine) -> str:
     ceiling = line.rank_correlation_ceiling
     return f"{written(line.rank_correlation, 'fraction')} {EMPTY if ceiling is None else f'({ceiling:.2f})'}"
 
 
-def _sides(line: RobustnessLine) -> str | None:
-    return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
-
-
 _SIMULTANEOUS = "95 % CI (simultaneous)"
-_UNTIED = Column("win_rate_untied", "of untied (at most)", "text", get=_untied)
+_UNTIED = Column(  # the largest win rate that ties leave, in brackets
+    "win_rate_untied",
+    "of untied (at most)",
+    "text",
+    get=lambda line: f"{percent(line.win_rate_untied)} ({percent(line.win_rate_attainable)})",
+)
 _NAMING = naming("model", "task", "attribution", "null", "operator", "direction", "k", "n")
 _SUMMARY = (
     *_NAMING,
@@ -170,10 +161,14 @@ def agreement_table(summaries: Sequence[Summary]) -> Table:
 
 def robustness_table(summaries: Sequence[Summary]) -> Table:
     """Return one word for every attribution on whether a conclusion holds under every operator."""
+
+    def sides(line: RobustnessLine) -> str | None:
+        return None if line.sides is None else ", ".join(map(" ".join, zip(line.operators, line.sides, strict=True)))
+
     runs, lines = _numbered(summaries, [summary.robustness for summary in summaries])
     shown = (
         *naming("model", "task", "attribution", "null", "direction", "k"),
-        Column("sides", f"against {THRESHOLD} (95 % intervals)", "text", get=_sides),
+        Column("sides", f"against {THRESHOLD} (95 % intervals)", "text", get=sides),
         Column("spread", "spread", "width"),
         Column("word", "conclusion", "text"),
     )
