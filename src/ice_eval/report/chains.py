@@ -13,7 +13,19 @@ from ice_eval.results import Summary
 from ice_eval.results.chains import SHORT
 from ice_eval.results.records import CapacityLine, ChainSummary
 from ice_eval.stats import REFERENCE_SHARE, WEAKLY_FAITHFUL, Pattern, ReasoningVerdict
-from ice_eval.table import Column, Table, beside, columns, estimate, interval, naming, percent, table_of, written
+from ice_eval.table import (
+    Column,
+    Table,
+    beside,
+    columns,
+    counted,
+    estimate,
+    interval,
+    naming,
+    percent,
+    table_of,
+    written,
+)
 
 
 class ChainRun(NamedTuple):
@@ -272,11 +284,11 @@ def _text(line: CapacityLine) -> str:
     beyond = f"beyond noise and chance {written(line.src_adjusted, 'fraction')}"
     if line.src_adjusted is None:
         beyond = f"and nothing of it lies beyond the noise floor, which is {percent(line.noise_floor)}"
+    whole = percent(None if line.noise_floor is None else 1 - line.noise_floor)
     text = (
         f"where {100 * line.k_effective:.0f} % of the steps on average (k = {line.k:g}) are {act}, the answer "
         f"changes in {percent(line.necessity)} of the replies. With as many steps alone it is given in "
-        f"{percent(line.sufficiency)}, without any in {percent(line.no_steps)}, with all in "
-        f"{percent(None if line.noise_floor is None else 1 - line.noise_floor)}. "
+        f"{percent(line.sufficiency)}, without any in {percent(line.no_steps)}, with all in {whole}. "
         f"SRC = {written(line.src, 'fraction')}, {beyond} "
         f"(95 % interval {written(line.src_adjusted_ci, 'fraction interval')}, n = {line.n} {chains_of(line)})."
     )
@@ -298,11 +310,10 @@ def _facts(content: ChainSummary, leading: Sequence[CapacityLine]) -> Iterator[t
         if (necessary := line.necessary_step) is not None:
             noise = f"{interval(necessary.rate_ci)}, {percent(line.necessary_step_noise)} by noise alone"
             yield ("chains with a necessary step", percent(necessary.rate), f"{noise}, n = {necessary.n}")
-    for hint in content.hints or ():
-        if hint.follows is not None:
-            admitted = "" if hint.admits is None else f", {percent(hint.admits)} of moved chains admit it"
-            rest = f"{percent(hint.follows_control)} without it{admitted}"
-            yield (f"answer follows a hint ({hint.hint})", percent(hint.follows), rest)
+    for hint in (each for each in content.hints or () if each.follows is not None):
+        admitted = "" if hint.admits is None else f", {percent(hint.admits)} of moved chains admit it"
+        rest = f"{percent(hint.follows_control)} without it{admitted}"
+        yield (f"answer follows a hint ({hint.hint})", percent(hint.follows), rest)
     for name, mean in (("noise floor", content.noise_floor), ("own answer without steps", content.no_steps)):
         yield (name, percent(mean.rate), interval(mean.rate_ci))
 
@@ -378,10 +389,9 @@ def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
 
 
 def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator[str]:
-    floor, empty = content.noise_floor.rate, content.no_steps.rate
-    if floor:
+    if floor := content.noise_floor.rate:
         yield f"Asked again, the whole chain gives another answer in {percent(floor)} of the replies."
-    if empty:
+    if empty := content.no_steps.rate:
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
     if content.replies_thought:
         yield (
@@ -403,14 +413,12 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
                 f"answers{admitted}."
             )
     for reason, count in content.problems.skipped.items():
-        yield f"Skipped: {count} {'problem' if count == 1 else 'problems'} ({reason})."
-    first = content.problems.n_answer_first
-    if first:
+        yield f"Skipped: {counted(count, 'problem')} ({reason})."
+    if first := content.problems.n_answer_first:
         yield f"Chains that state their answer before their steps, which may only justify it: {first}."
     if content.problems.n_asides:
         yield f"Sentences that are neither step nor answer, such as greetings: {content.problems.n_asides}, left out."
-    unread = max((line.unreadable_rate or 0 for line in lines), default=0)
-    if unread:
+    if unread := max((line.unreadable_rate or 0 for line in lines), default=0):
         much = " This is much: the bounds say more than the estimates." if unread > _MANY_UNREAD else ""
         yield (
             f"Up to {percent(unread)} of the replies cannot be read. They are left out of the estimates; the bounds "

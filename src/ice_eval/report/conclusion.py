@@ -39,8 +39,7 @@ class Tile(NamedTuple):
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(NamedTuple):
     """One attribution in one setting, under every operator."""
 
     attribution: str
@@ -57,8 +56,7 @@ class Method:
         return self.attribution == CONTROL
 
 
-@dataclass(frozen=True)
-class MethodRanking:
+class MethodRanking(NamedTuple):
     """All methods that were tested in one setting, the best first and the control last."""
 
     name: str

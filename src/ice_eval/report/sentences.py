@@ -14,7 +14,7 @@ from ice_eval.report.tables import THRESHOLD, in_paper_columns
 from ice_eval.results import Configuration, Plan, Summary, SummaryLine
 from ice_eval.results.agreements import kappas
 from ice_eval.results.records import AgreementLine, RobustnessLine
-from ice_eval.table import percent
+from ice_eval.table import counted, percent
 
 FLAGS = {
     "small_n": "fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide.",
@@ -253,19 +253,16 @@ def _skipped(lines: Sequence[SummaryLine]) -> Iterator[str]:
     least = min(counts.values(), default=0)
     for name, count in [("", least), *(each for each in counts.items() if each[1] > least)]:
         if count:
-            examples = "1 example was skipped" if count == 1 else f"{count} examples were skipped"
-            yield f"{examples}{name and f' for {name}'}; examples.parquet says why."
+            were = "was" if count == 1 else "were"
+            yield f"{counted(count, 'example')} {were} skipped{name and f' for {name}'}; examples.parquet says why."
 
 
 def _single_examples(lines: Sequence[SummaryLine], *, of_steps: bool) -> Iterator[str]:
     """Yield the reason why no single example may be called significant."""
-    unsaid = [line for line in lines if line.significant_reason]
-    reasons = {str(line.significant_reason) for line in unsaid if line.significant_floor_share is None}
-    yield from (f"Single examples: {reason}." for reason in sorted(reasons))
-    shares = [line.significant_floor_share for line in unsaid if line.significant_floor_share is not None]
-    if shares:
-        most = max(shares)
-        limit = "" if most > 1 else f" unless at least {percent(most)} of them are"
+    unsaid = {(line.significant_reason, line.significant_floor_share) for line in lines if line.significant_reason}
+    yield from (f"Single examples: {reason}." for reason in sorted(str(why) for why, floor in unsaid if floor is None))
+    if shares := [floor for _, floor in unsaid if floor is not None]:
+        limit = "" if max(shares) > 1 else f" unless at least {percent(max(shares))} of them are"
         few = "sets of steps" if of_steps else "random sets (m)"
         yield f"There are too few {few} to call single examples significant{limit}. Mean win rates are not affected."
 
