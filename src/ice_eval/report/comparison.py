@@ -46,11 +46,8 @@ def write_comparison(found: Sequence[RunDifference], path: Path) -> Path:
 def comparison_page(found: Sequence[RunDifference], **content: Any) -> str:
     """Return the page of some comparisons with the same first run; `content` is added to what its template gets."""
     folders = [found[0].first, *(each.second for each in found)]
-    letters, names = run_letters(len(folders)), run_names(folders)
-    runs = [
-        (letter, f"{model} on {task}", as_text(Path(folder.path.name)))
-        for letter, (model, task), folder in zip(letters, names, folders, strict=True)
-    ]
+    letters, names = run_letters(len(folders)), map(" on ".join, run_names(folders))
+    runs = list(zip(letters, names, (as_text(Path(folder.path.name)) for folder in folders), strict=True))
     page = {
         "title": f"ICE comparison: {', '.join(name for _, name, _ in runs)}",
         "runs": runs,
@@ -321,9 +318,8 @@ def _placed(cells: Sequence[Configuration]) -> str:
     """Return `sufficiency, k = 0.2: occlusion under delete, infill` for configurations that one run alone has."""
     by_place: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
-        null = "" if cell.null == SIZE else f", null {cell.null}"
-        by_attribution = by_place.setdefault(f"{cell.direction}, k = {share(cell.k)}{null}", {})
-        by_attribution.setdefault(cell.attribution, []).append(cell.operator)
+        place = f"{cell.direction}, k = {share(cell.k)}" + ("" if cell.null == SIZE else f", null {cell.null}")
+        by_place.setdefault(place, {}).setdefault(cell.attribution, []).append(cell.operator)
     return "; ".join(
         f"{place}: " + ", ".join(f"{name} under {'/'.join(operators)}" for name, operators in by_attribution.items())
         for place, by_attribution in by_place.items()

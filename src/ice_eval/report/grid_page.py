@@ -2,8 +2,10 @@
 
 import os
 import urllib.parse
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,26 +135,20 @@ def matrix_of(lines: Sequence[GridLine[SummaryLine]]) -> Matrix:
 def range_table(lines: Sequence[GridLine[SummaryLine]]) -> Table:
     """Return the lowest and the highest win rate of each method under each operator, the best method first."""
     rates: dict[str, dict[str, list[float]]] = {}
-    for each in lines:
-        if each.line.win_rate is not None:
-            by_operator = rates.setdefault(each.line.attribution, {})
-            by_operator.setdefault(each.line.operator, []).append(each.line.win_rate)
+    for line in (each.line for each in lines if each.line.win_rate is not None):
+        rates.setdefault(line.attribution, {}).setdefault(line.operator, []).append(line.win_rate or 0.0)
 
-    def worst(name: str) -> tuple[bool, float]:
-        return name == CONTROL, -min(map(min, rates[name].values()))
-
-    def column(operator: str) -> Column:
-        def ends(name: str) -> str | None:
-            if (found := rates[name].get(operator)) is None:
-                return None
-            low, high = percent(min(found)), percent(max(found))
-            return high if low == high else f"{low.removesuffix(' %')} to {high}"
-
-        return Column(operator, operator, "text", get=ends)
+    def ends(name: str, operator: str) -> str | None:
+        if (found := rates[name].get(operator)) is None:
+            return None
+        low, high = percent(min(found)), percent(max(found))
+        return high if low == high else f"{low.removesuffix(' %')} to {high}"
 
     operators = dict.fromkeys(each.line.operator for each in lines)
-    columns = (Column("attribution", "attribution", "text", get=str), *map(column, operators))
-    return table_of("Lowest and highest win rates of the grid", sorted(rates, key=worst), columns)
+    columns = [Column(operator, operator, "text", get=partial(ends, operator=operator)) for operator in operators]
+    names = sorted(rates, key=lambda name: (name == CONTROL, -min(map(min, rates[name].values()))))
+    named = Column("attribution", "attribution", "text", get=str)
+    return table_of("Lowest and highest win rates of the grid", names, [named, *columns])
 
 
 def _sentences(lines: Sequence[GridLine[SummaryLine]], guidelines: Found | Missing | None) -> Iterator[str]:
@@ -178,20 +174,19 @@ def _counts(lines: Sequence[GridLine[SummaryLine]]) -> str:
     for each in lines:
         if each.line.n and each.line.attribution != CONTROL:
             cases.setdefault((each.run.name, each.line.configuration._replace(operator="")), []).append(each.line)
-    won: dict[str, list[bool]] = {}
-    rates: dict[str, list[float]] = {}
+    won, rates = defaultdict[str, list[bool]](list), defaultdict[str, list[float]](list)
     for (_, place), own in cases.items():
-        won.setdefault(place.attribution, []).append(all(word_of_line(line) in stats.POSITIVE for line in own))
-        rates.setdefault(place.attribution, []).extend(line.win_rate or 0.0 for line in own)
+        won[place.attribution].append(all(word_of_line(line) in stats.POSITIVE for line in own))
+        rates[place.attribution] += (line.win_rate or 0.0 for line in own)
     if not won:
         return "No explanation was evaluated." if lines else "No explanation could be evaluated."
     most, beat = max(map(len, won.values())), "random sets of the same size under every operator"
     if not any(map(any, won.values())):
         return f"No method is shown to beat {beat} in any of {counted(most, 'case')}."
     # Methods with equal counts are named together, those with the higher win rates first.
-    groups: dict[tuple[int, int], list[str]] = {}
+    groups = defaultdict[tuple[int, int], list[str]](list)
     for name in sorted(won, key=lambda name: (-sum(won[name]) / len(won[name]), -sum(rates[name]) / len(rates[name]))):
-        groups.setdefault((sum(won[name]), len(won[name])), []).append(name)
+        groups[sum(won[name]), len(won[name])].append(name)
     (((n, total), best), *rest) = groups.items()
     others = "".join(f", {listed(names)} in {n} of {of}" for (n, of), names in rest)
     named, verb = listed(best), "beats" if len(best) == 1 else "beat"

@@ -130,7 +130,7 @@ def page(
     drawn = drawings(folders, simultaneous=simultaneous, grid=grid.results if grid else None)
     figures = [{name: figure[name] for name in ("name", "title", "caption")} for figure in drawn.figures]
     browser = browser_data(folders, budget=budget) if budget else None
-    titles = [f"{model} on {task}" for model, task in run_names(folders)]
+    titles = list(map(" on ".join, run_names(folders)))
     # Over several runs what differs between them becomes a column, and p-values are adjusted jointly.
     all_tables = tables(summaries, simultaneous=simultaneous, columns=columns)
     if any(folder.manifest().config.eraser for folder in folders):

@@ -316,11 +316,9 @@ def write_audit(
         MissingExtraError: typst is not installed.
     """
     typst = require("typst", install="ice-eval[pdf]", purpose="to write a PDF")
-    names = [f"{model} on {task}" for model, task in run_names(folders)]
-    runs = [
-        _run(folder, name, simultaneous=simultaneous, columns=columns)
-        for folder, name in zip(folders, names, strict=True)
-    ]
+    names = list(map(" on ".join, run_names(folders)))
+    settings: dict[str, Any] = {"simultaneous": simultaneous, "columns": columns}
+    runs = [_run(folder, name, **settings) for folder, name in zip(folders, names, strict=True)]
     # Texts are data: the template shows them and never reads them as markup.
     content = {"title": ", ".join(dict.fromkeys(names)), "runs": runs, "version": __version__, "citation": CITATION}
     finished = max(_seconds(folder.manifest()) for folder in folders)
@@ -378,10 +376,9 @@ def _exclusions(folder: RunFolder) -> Iterator[tuple[str, int, str]]:
     """Yield each reason why examples have no result, their number, and their ids."""
     reasons: dict[str, dict[str, None]] = {}
     failed: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
-    for part in folder.parts():
-        for row in folder.inputs(part):
-            if row.skip_reason is not None:
-                reasons.setdefault(row.skip_reason, {})[row.example_id] = None
+    for row in (row for part in folder.parts() for row in folder.inputs(part)):
+        if row.skip_reason is not None:
+            reasons.setdefault(row.skip_reason, {})[row.example_id] = None
     skipped = {each for ids in reasons.values() for each in ids}
     for line in folder.examples():
         if line.error is not None and line.operator != ALL and line.example_id not in skipped:

@@ -48,8 +48,8 @@ class RunEntry:
             return ", ".join(dict.fromkeys(each.verdict for each in chain_verdict(self.summary).operators)) or EMPTY
         if self.summary.citations is not None:
             line = leading(self.summary.citations)
-            rates = (EMPTY, EMPTY) if line is None else (percent(line.carried), percent(line.carried_random))
-            return f"{rates[0]} of claims carried, {rates[1]} by random passages"
+            own, random = (None, None) if line is None else (line.carried, line.carried_random)
+            return f"{percent(own)} of claims carried, {percent(random)} by random passages"
         return EMPTY if self.best is None else short_verdict(self.best)
 
 

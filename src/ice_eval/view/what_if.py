@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import itertools
 import json
 import threading
 from collections.abc import Mapping, Sequence
@@ -149,14 +150,12 @@ def _identity(manifest: Manifest) -> dict[str, object]:
 
 def examples_of(entry: RunEntry, *, most: int | None = None) -> list[Example]:
     """Return the examples of a run, or the first ones, as they were evaluated."""
+    rows = (row for part in entry.folder.parts() for row in entry.folder.inputs(part))
     found = list[Example]()
-    for part in entry.folder.parts():
-        for row in entry.folder.inputs(part):
-            texts = {name: text for name, text in row.fields.items() if name not in WHOLE}
-            found.append(Example(row.example_id, texts, row.gold, row.group, row.human))
-        if most is not None and len(found) >= most:
-            break
-    return found[:most]
+    for row in itertools.islice(rows, most):
+        texts = {name: text for name, text in row.fields.items() if name not in WHOLE}
+        found.append(Example(row.example_id, texts, row.gold, row.group, row.human))
+    return found
 
 
 def _read_examples(entry: RunEntry, task: Task) -> Sequence[Example]:
