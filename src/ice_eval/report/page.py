@@ -223,8 +223,10 @@ def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False, grid: 
         advice = "Install both anew: pip install -U altair vl-convert-python"
         return Drawings(missing=f"No figures: {said}: {str(exc).partition(chr(10))[0]}. {advice}")
     # The tests check every figure against the schema; here it would take most of the time.
-    found = ({**vars(figure), "spec": figure.chart.to_dict(validate=False)} for figure in drawn)
-    return Drawings(tuple(found), {"light": theme("light"), "dark": theme("dark")}, library)
+    found = tuple(
+        {"name": f.name, "title": f.title, "caption": f.caption, "spec": f.chart.to_dict(validate=False)} for f in drawn
+    )
+    return Drawings(found, {"light": theme("light"), "dark": theme("dark")}, library)
 
 
 @functools.cache
