@@ -41,7 +41,7 @@ class Matrix(NamedTuple):
     """All win rates: a row for each model, task, prompt and size, a column for each attribution and operator."""
 
     heads: Table
-    """What names the rows."""
+    """Names of the rows."""
     columns: tuple[tuple[str, str], ...]
     """Attribution and operator."""
     rows: tuple[tuple[str, tuple[SummaryLine | None, ...]], ...]

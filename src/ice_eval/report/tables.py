@@ -368,4 +368,4 @@ def _latex(table: Table) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"md": _markdown, "latex": _latex}
-"""What writes a table as text of a format."""
+"""Functions that write a table as text of a format."""

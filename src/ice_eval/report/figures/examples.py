@@ -169,7 +169,7 @@ _BY_CHANCE = (
     "The steps are what an explanation no better than random would give: even, but for the few values that m random "
     "sets allow.",
 )
-"""What the figure says without the shares of chance, and with them."""
+"""Sentences of the figure without the shares of chance, and with them."""
 
 
 def p_values(examples: PlottedExamples) -> Figure:
