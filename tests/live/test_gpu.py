@@ -92,6 +92,7 @@ def test_a_prefix_is_not_read_before_it_is_there(evaluate, tmp_path):
         np.testing.assert_array_equal(behind.collect(), right)
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("family", ["bert", "distilbert", "roberta"])
 def test_the_host_does_not_wait_while_a_classifier_scores(tmp_path, family, dtype):
@@ -106,8 +107,8 @@ def test_the_host_does_not_wait_while_a_classifier_scores(tmp_path, family, dtyp
     assert np.ptp(rows.lengths) > 0
     assert model.check(rows, labels, prefix=0) == []
     right = model.log_scores(rows, labels)
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         pending = [model.submit(batch, labels) for batch in (rows, rows.take([0, 0, 0]), rows)]
     finally:
         torch.cuda.set_sync_debug_mode("default")
