@@ -1,6 +1,7 @@
 """Damaged and hostile models are refused with one message, in bounded memory; nothing of them is kept."""
 
 import json
+import os
 import re
 import resource
 import struct
@@ -128,6 +129,7 @@ CONFIGS = {
     "not an object": (b"[]", "could not be loaded: "),
     "a number": (b"3", "could not be loaded: "),
     "nested without end": (b'{"a":' * 10**5, "could not be loaded: "),
+    "no text": (b'{"model_type": "gpt2\xff"}', r"config\.json is damaged: .*can't decode byte 0xff"),
     "no architecture": ({"architectures": None}, "model of no stated kind"),
     "architectures that are no list": ({"architectures": 7}, "could not be loaded: .*architectures: a list of names"),
     "an architecture that is no list": ({"architectures": "GPT2LMHeadModel"}, "architectures: a list of names is exp"),
@@ -174,6 +176,7 @@ TOKENIZERS = {
     "an array": (lambda raw: b"[]", "could not be loaded: "),
     "no vocabulary": (lambda raw: raw.replace(b'"vocab"', b'"words"'), "could not be loaded: "),
     "nested without end": (lambda raw: b"[" * 10**5, "could not be loaded: "),
+    "a text": (lambda raw: b'"x"', r"tokenizer\.json is damaged: an object is expected, not str"),
 }
 
 
@@ -181,6 +184,27 @@ TOKENIZERS = {
 def test_a_damaged_tokenizer_is_refused(refused, parts, name):
     change, message = TOKENIZERS[name]
     assert_says(refused(tokenizer=change(parts["tokenizer"])), message)
+
+
+@pytest.mark.parametrize("file", ["config", "weights", "tokenizer", "tokenizer_config"])
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_in_the_place_of_a_file_is_refused_unread(tiny_folder, tmp_path, file, linked):
+    folder, pipe = copy_of(tiny_folder("gpt2"), tmp_path / "model"), tmp_path / "pipe"
+    path = folder / FILES[file]
+    path.unlink(missing_ok=True)
+    os.mkfifo(pipe if linked else path)
+    if linked:
+        path.symlink_to(pipe)
+    with pytest.raises(ConfigError, match=rf"could not be loaded: {path.name} is no regular file\.$"):
+        load_model(str(folder), device="cpu")
+
+
+def test_a_folder_of_links_is_loaded(tiny_folder, tmp_path):
+    """As in the cache of the hub."""
+    (tmp_path / "model").mkdir()
+    for path in tiny_folder("gpt2").iterdir():
+        (tmp_path / "model" / path.name).symlink_to(path)
+    assert load_model(str(tmp_path / "model"), device="cpu").name == "model"
 
 
 def test_a_tokenizer_that_cannot_tokenize_is_refused(refused, tiny_folder):
@@ -253,6 +277,10 @@ GGUFS = {
         r"a tensor has 10\^24 values",
     ),
     "nothing but a name": (gguf_head(keys=1) + ARCHITECTURE, "could not be loaded: "),
+    "a number for a name": (
+        gguf_head() + gguf_key("general.architecture", 4, struct.pack("<I", 7)),
+        "its general.architecture is no text",
+    ),
 }
 
 

@@ -18,6 +18,10 @@ from transformers.utils.hub import cached_file
 from ice_eval.errors import ConfigError
 from ice_eval.files import read_json
 
+_READ = (".json", ".jinja", ".model", ".safetensors", ".txt")
+"""Endings of the files that libraries read."""
+_OBJECTS = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
+"""Files of which each holds a JSON object."""
 _MOST_REPEATED = 2**20
 """Largest number of layers, labels, experts and such in a configuration."""
 _REPEATED = re.compile(r"(num|n)_(?!positions|ctx|param)|.*(layers|blocks|experts)$", re.IGNORECASE)
@@ -43,6 +47,24 @@ class Stored(NamedTuple):
     tensors: int
     size: int
     """In bytes."""
+
+
+def check_kinds(folder: Path) -> None:
+    """Raise HeaderError for a pipe or a device in a model's folder: reading one may never end."""
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.suffix in _READ and path.exists() and not (path.is_file() or path.is_dir()):
+            raise HeaderError(f"{path.name} is no regular file")
+
+
+def no_object(folder: Path | None) -> HeaderError | None:
+    """Return an error about the first JSON file of a model's folder that holds no object."""
+    for path in [] if folder is None else [folder / name for name in _OBJECTS]:
+        try:
+            if path.is_file():
+                read_json(path)
+        except ConfigError as exc:
+            return HeaderError(str(exc))
+    return None
 
 
 def check_config(content: object, where: str = "config.json") -> None:
@@ -171,8 +193,10 @@ class _Gguf:
         n_tensors, n_keys = self._number("Q"), self._number("Q")
         self._take(n_keys, "keys", least=13)
         for _ in range(n_keys):
-            self._skip(self._number("Q"))
-            self._value(self._number("I"), depth=0)
+            key, kind = self._text(self._number("Q")), self._number("I")
+            if key == b"general.architecture" and kind != _STRING:
+                raise HeaderError("its general.architecture is no text")
+            self._value(kind, depth=0)
         self._take(n_tensors, "tensors", least=24)
         for _ in range(n_tensors):
             self._skip(self._number("Q"))
@@ -210,6 +234,12 @@ class _Gguf:
     def _number(self, kind: str) -> int:
         found: int = struct.unpack(self._order + kind, self._read(struct.calcsize(kind)))[0]
         return found
+
+    def _text(self, size: int) -> bytes:
+        start = self._stream.tell()
+        self._skip(size)
+        self._stream.seek(start)
+        return self._stream.read(size)
 
     def _skip(self, size: int) -> None:
         if size > self._size - self._stream.tell():

@@ -36,7 +36,7 @@ from ice_eval.models.classifier import SequenceClassifier
 from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
 from ice_eval.models.gradients import switched
-from ice_eval.models.headers import Stored, bounded, check_config, check_gguf, stored_tensors
+from ice_eval.models.headers import Stored, bounded, check_config, check_gguf, check_kinds, no_object, stored_tensors
 from ice_eval.models.transformer import HFModel
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -65,9 +65,9 @@ def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> HFModel:
 
 def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
     """Load a folder as `save_pretrained` writes it."""
-    if not (path / "config.json").is_file():
+    if not (path / "config.json").exists():
         raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
-    with _translated(f"the model in {path}"):
+    with _translated(f"the model in {path}", folder=path):
         return _load(str(path), name=name, settings=settings)
 
 
@@ -176,8 +176,11 @@ _TRUST = "If you trust it, load it with transformers yourself and give the pair 
 
 
 @contextlib.contextmanager
-def _translated(what: str) -> Iterator[None]:
-    """Translate whatever libraries raise over the files of a model: each has types of its own for damaged ones."""
+def _translated(what: str, *, folder: Path | None = None) -> Iterator[None]:
+    """Translate whatever libraries raise over the files of a model: each has types of its own for damaged ones.
+
+    Where they do not say which file of `folder` they mean, the first that is no JSON object is named.
+    """
     try:
         yield
     except DataError as exc:  # of a tokenizer that is tried
@@ -185,7 +188,7 @@ def _translated(what: str) -> Iterator[None]:
     except (IceError, NotOnHubError):
         raise
     except Exception as exc:
-        raise _load_error(what, exc) from exc
+        raise _load_error(what, no_object(folder) or exc) from exc
     except BaseException as exc:
         if type(exc).__name__ != "PanicException":  # how libraries in Rust end on a broken assumption
             raise
@@ -259,6 +262,7 @@ def _auto_class(architectures: Any, name: str) -> Any:
 
 def _load_config(path: str, source: Mapping[str, Any]) -> Any:
     """Load the configuration of a model in a folder or on the hub; raise if it names code to be run."""
+    check_kinds(Path(path))
     content = transformers.PreTrainedConfig.get_config_dict(path, **source)[0]
     _refuse_hub_code(content)
     check_config(content)
