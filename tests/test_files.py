@@ -10,7 +10,18 @@ import pytest
 
 import ice_eval
 from ice_eval.errors import ConfigError
-from ice_eval.files import MOST_VALUES, cache_folder, exclusive, read_json, read_yaml, why_no_json
+from ice_eval.files import (
+    MOST_VALUES,
+    append,
+    cache_folder,
+    exclusive,
+    read_json,
+    read_yaml,
+    why_no_json,
+    write_asked,
+    write_json,
+)
+from ice_eval.servers.store import ResponseStore
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdef", "bcdefg", strict=True)
@@ -113,3 +124,25 @@ def test_one_process_at_a_time_may_write_and_others_may_read(tmp_path, name):
         refused = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert f"another process is writing to {path}; wait for it or use another --out." in refused.stderr
     assert subprocess.run(command, env=environment, check=False).returncode == 0
+
+
+WRITERS = {
+    "at once": lambda path: write_json(path, {}),
+    "asked for": lambda path: write_asked(path, b"page"),
+    "line by line": lambda path: append(path, b"line"),
+    "responses": lambda path: ResponseStore(path).__enter__(),
+}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_pipe_in_the_place_of_a_file_is_neither_replaced_nor_waited_for(tmp_path, write, linked):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    target = tmp_path / "link" if linked else pipe
+    if linked:
+        target.symlink_to(pipe)
+    with pytest.raises(ConfigError, match=f"{target.name} is a pipe or a device, .* Give the name of a file"):
+        write(target)
+    assert pipe.is_fifo() and target.is_symlink() == linked
+    assert {path.name for path in tmp_path.iterdir()} == {pipe.name, target.name}

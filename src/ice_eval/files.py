@@ -75,13 +75,26 @@ def folder_in_place(path: object) -> ConfigError:
     return ConfigError(f"{path}: a folder is in the place of this file. Move it away or rename it.")
 
 
+def check_target(path: Path) -> None:
+    """Raise ConfigError if a folder, a pipe or a device has the name of a file to write: it would be replaced."""
+    if path.is_dir():
+        raise folder_in_place(path)
+    if path.exists() and not path.is_file():
+        raise ConfigError(
+            f"{path} is a pipe or a device, and a file is written and put in its place. Give the name of a file, and "
+            "pass that on afterwards."
+        )
+
+
 @contextlib.contextmanager
 def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """Write under another name in the same folder, flush to disk, rename: a kill leaves the old file or the new one.
 
     Raises:
+        ConfigError: Something else than a file has this name.
         StorageError: The disk is full or failing; the old file is unchanged.
     """
+    check_target(path)
     with disk_errors(path):
         handle, name = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
         draft = Path(name)
@@ -91,8 +104,6 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.chmod(0o644)  # mkstemp makes files that only their owner can read
-            if path.is_dir():
-                raise folder_in_place(path)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
@@ -111,6 +122,7 @@ def write_asked(path: Path, content: bytes) -> None:
 
 def append(path: Path, content: bytes) -> None:
     """Append to a file and flush to disk; a kill or a StorageError may leave only the beginning of `content`."""
+    check_target(path)
     with disk_errors(path), path.open("ab", buffering=0) as stream:
         while content:
             content = content[stream.write(content) :]

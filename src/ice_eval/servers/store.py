@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from ice_eval.errors import ConfigError, StorageError
-from ice_eval.files import exclusive, sync_folder
+from ice_eval.files import check_target, exclusive, sync_folder
 from ice_eval.servers.exchange import NO_TOKENS, Question, Response, TokenUsage
 
 
@@ -220,6 +220,7 @@ class ResponseStore:
         with contextlib.ExitStack() as opened:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                check_target(self.path)
                 self._stream = opened.enter_context(self.path.open("ab", buffering=0))
                 sync_folder(self.path.parent)
             except OSError as exc:
