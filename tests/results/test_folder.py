@@ -412,6 +412,15 @@ def test_a_damaged_summary_is_named(folder):
         folder.summary()
 
 
+@pytest.mark.parametrize("name", ["summary.json", "examples.parquet"])
+def test_a_folder_in_the_place_of_results_is_to_be_moved_before_they_are_written_again(folder, name):
+    folder.write_manifest(manifest())
+    (folder.path / name).mkdir()
+    said = rf"{name}: a folder is in the place .*\. Move it away or rename it\. `ice rescore .*` writes it again\.$"
+    with pytest.raises(ConfigError, match=said):
+        folder.summary() if name == "summary.json" else list(folder.examples())
+
+
 @pytest.mark.parametrize("kind", ["inputs", "ledger"])
 def test_a_damaged_part_is_named(folder, kind):
     write_part(folder, 0, [InputRow("e0", {"text": "a b"})], [full_row()], {})

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ice_eval.errors import ConfigError, DamagedPartError
-from ice_eval.files import DRAFT, append, exclusive, write_atomically
+from ice_eval.files import DRAFT, append, check_target, exclusive, write_atomically
 from ice_eval.rationales import Share, Units
 from ice_eval.records import Kind
 from ice_eval.results.examples import INPUTS, Examples, InputRow, groups_among, input_rows, inputs_table
@@ -260,7 +260,8 @@ class RunFolder:
     def summary(self) -> Summary:
         self.require_complete()
         try:
-            return read_record(self.path / "summary.json", Summary)
+            check_target(path := self.path / "summary.json")
+            return read_record(path, Summary)
         except ConfigError as exc:
             raise ConfigError(f"{exc} `ice rescore {self.path}` writes it again.") from exc
 
@@ -278,6 +279,7 @@ class RunFolder:
         self.require_complete()
         path = self.path / OUTCOME_FILE
         try:
+            check_target(path)
             # Arrow takes no path that is not text; Python opens any. From a file of Python, or in batches, Arrow reads
             # with threads of its own, which take the interpreter's lock and are still there when it ends.
             with path.open("rb") as stream:
@@ -288,8 +290,9 @@ class RunFolder:
                     for batch in found.to_batches(max_chunksize=_LINES_AT_ONCE):
                         table = pa.Table.from_batches([batch])
                         yield from outcome_lines(table if table.schema.equals(OUTCOMES) else table.cast(OUTCOMES))
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
-            raise ConfigError(f"{path} is damaged: {exc}. `ice rescore {self.path}` writes it again.") from exc
+        except (ConfigError, pa.ArrowException, OSError, KeyError, TypeError, ValueError) as exc:
+            said = str(exc) if isinstance(exc, ConfigError) else f"{path} is damaged: {exc}."
+            raise ConfigError(f"{said} `ice rescore {self.path}` writes it again.") from exc
 
     def _written(self) -> set[Path]:
         """Return all part files, lost ones included."""
