@@ -56,8 +56,8 @@ class Registry(Generic[T]):
 
         return decorate
 
-    def get(self, name: str) -> T:
-        """Return the plug-in of that name.
+    def get(self, name: str, *, given: str = "") -> T:
+        """Return the plug-in of that name, which is perhaps a part of what was given.
 
         Raises:
             ConfigError: The name is unknown; the message suggests the nearest one and lists all.
@@ -70,7 +70,8 @@ class Registry(Generic[T]):
                     f"the {self.noun} '{bare}' takes no options, and got '{options}'; give '{bare}' alone."
                 )
             raise ConfigError(
-                f"no {self.noun} named '{name}'{did_you_mean(name, self.names())} Known: {', '.join(self.names())}."
+                f"no {self.noun} named '{given or name}'{did_you_mean(name, self.names())} Known: "
+                f"{', '.join(self.names())}."
             )
         return self._items[name]
 

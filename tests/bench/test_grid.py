@@ -102,6 +102,7 @@ def test_two_files_for_one_task_are_refused(grid, tmp_path):
             "the base 'tyo' of 'toy' is not among them; did you",
         ),
         ({"tasks": ["sst3"]}, "no task named 'sst3'; did you mean 'sst2'?"),
+        ({"tasks": ["/nowhere"]}, r"no task named '/nowhere'\. Known: "),
         (
             {"tasks": [{"task": "sst2", "data": "nowhere.jsonl"}]},
             "there is no file .*nowhere.jsonl for the task",

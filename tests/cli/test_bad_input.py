@@ -31,6 +31,11 @@ BAD_OPTIONS = {
     "unknown target": (["--target", "golden"], "target 'golden'; did you mean 'gold'? Expected: predicted, gold"),
     "unknown fills": (["--fills", "mine"], "fills 'mine'. Expected: shared, own"),
     "unknown label scoring": (["--label-scoring", "last"], "label-scoring 'last'"),
+    "path of no task": (["--task", "/dev/zero"], "no task named '/dev/zero'. Known: ag_news, "),
+    "unknown prompt of an unknown task": (
+        ["--task", "sst/plain"],
+        "no task named 'sst/plain'; did you mean 'sst2'? Kn",
+    ),
     "unknown task": (["--task", "sst-2"], "no task named 'sst-2'; did you mean 'sst2'? Known: ag_news, "),
     "unknown field to explain": (["--explain", "title"], "cannot explain 'title': the prompt has the fields text"),
     "no token budget": (["--token-budget", "0"], "budget"),

@@ -42,9 +42,9 @@ class Operator(ABC):
 class _Operators(Registry[type[Operator]]):
     """Operators by name; `delete@prefill` shows the steps that `delete` leaves in the pose `prefill`."""
 
-    def get(self, name: str) -> type[Operator]:
+    def get(self, name: str, *, given: str = "") -> type[Operator]:
         bare, _, pose = name.partition("@")
-        return posed(super().get(bare), pose) if pose else super().get(name)
+        return posed(super().get(bare, given=given), pose) if pose else super().get(name, given=given)
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(str(name).partition("@")[0])

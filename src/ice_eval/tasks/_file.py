@@ -53,7 +53,7 @@ def named_task(name: str) -> AnyTask:
     if file is not None:
         return _from_file(Path(file["path"])).asked(*(file["ways"].split("/") if file["ways"] else ()))
     known, *ways = [name] if name in tasks else name.split("/")
-    factory = tasks.get(known)
+    factory = tasks.get(known, given=name)
     found = replace(factory(), name=known, description=(factory.__doc__ or "").strip().partition("\n")[0])
     if isinstance(found, Task):
         return found.asked(*ways)
