@@ -16,9 +16,12 @@ The command line prints a `ConfigError` without a traceback and exits with 2; an
 Bugs stay `AssertionError` or `TypeError`.
 """
 
+import contextlib
 import importlib
 import re
+import signal
 import unicodedata
+from collections.abc import Iterator
 from types import ModuleType
 
 
@@ -75,6 +78,18 @@ class StorageError(IceError):
 
 class BudgetError(IceError):
     """A limit on requests or cost is reached before the work is done; paid answers are kept."""
+
+
+@contextlib.contextmanager
+def reported(what: str, kind: type[IceError] = ModelError) -> Iterator[None]:
+    """Report whatever a user's code raises in one line, even an exit; an interrupt of `ice` passes."""
+    try:
+        yield
+    except (Exception, SystemExit) as exc:
+        if isinstance(exc, SystemExit) and exc.code == 128 + signal.SIGINT:
+            raise
+        told = str(exc).strip().partition("\n")[0]
+        raise kind(f"{what}: {type(exc).__name__}{': ' if told else ''}{told}") from exc
 
 
 def require(module: str, *, install: str, purpose: str) -> ModuleType:

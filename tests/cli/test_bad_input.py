@@ -1,5 +1,6 @@
 """Bad input exits with 2 and one message, and leaves nothing behind."""
 
+import itertools
 import json
 
 import pytest
@@ -128,6 +129,13 @@ def test_a_file_in_place_of_the_folder_exits_2(run, tmp_path):
     assert_refused(run(), "exists and is no run folder")
     assert_refused(run(out=tmp_path / "run" / "deeper"), "run")
     assert (tmp_path / "run").read_text() == "dear"
+
+
+@pytest.mark.parametrize("option", ["--out", "--data", "--model"])
+def test_a_name_that_no_file_can_have_exits_2(ice, tmp_path, option):
+    options = {"--out": "run", "--model": "toy", "--task": "demo", "--n": "2", option: "a" * 300}
+    done = ice("run", *itertools.chain.from_iterable(options.items()))
+    assert_refused(done, "File name too long", written_to=tmp_path)
 
 
 def test_a_task_of_the_hub_without_a_hub_names_data(ice, tmp_path):

@@ -214,6 +214,10 @@ def test_certain_answers_are_finite():
     assert run.summary()["n"].tolist() == [3]
 
 
+def two_lines(texts):
+    raise ValueError("first\nsecond")
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -223,11 +227,18 @@ def test_certain_answers_are_finite():
         ),
         (lambda texts: [[0.5, -0.5]] * len(texts), "returned negative values"),
         (lambda texts: 1 / 0, "failed: ZeroDivisionError"),
+        (lambda texts: sys.exit(3), "failed: SystemExit: 3$"),
+        (two_lines, r"failed: ValueError: first$"),
     ],
 )
 def test_a_function_that_answers_wrongly_is_told_so(answer, message):
     with pytest.raises(ice.ModelError, match=message):
         ice.evaluate(answer, task(), attributions=["random"], m=2)
+
+
+def test_an_interrupt_while_a_function_computes_is_no_failure_of_it():
+    with pytest.raises(SystemExit):
+        ice.evaluate(lambda texts: sys.exit(130), task(), attributions=["random"], m=2)
 
 
 def test_attention_is_refused_at_planning_with_what_works():
@@ -274,6 +285,7 @@ def test_a_whole_text_is_put_together_as_it_was(text):
 
 def test_a_function_is_found_by_its_path(tmp_path, monkeypatch):
     (tmp_path / "my_rules.py").write_text("def judge(texts):\n    return [[0.4, 0.6]] * len(texts)\nnumber = 3\n")
+    (tmp_path / "my_script.py").write_text("import sys\n\nsys.exit(3)\n")
     monkeypatch.chdir(tmp_path)
     before = list(sys.path)
     assert load_model("python:my_rules:judge").name == "my_rules:judge"
@@ -283,6 +295,7 @@ def test_a_function_is_found_by_its_path(tmp_path, monkeypatch):
         ("no_such_module:f", "cannot be imported"),
         ("my_rules", "names no function"),
         ("my_rules:number", "is no function"),
+        ("my_script:main", "cannot be imported: SystemExit: 3$"),
     ]:
         with pytest.raises(ice.ConfigError, match=message):
             load_model(f"python:{path}")

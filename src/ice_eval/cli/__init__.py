@@ -1,5 +1,6 @@
 """The command `ice`: parse, call, print. Heavy packages are imported when a command runs, so `ice --help` is fast."""
 
+import errno
 import functools
 import inspect
 import io
@@ -124,6 +125,8 @@ def main() -> None:
             raise
         if isinstance(exc, IsADirectoryError) and exc.filename is not None:
             _fail(folder_in_place(exc.filename), code=2)
+        if exc.errno == errno.ENAMETOOLONG:
+            _fail(f"{exc.filename}: {exc.strerror}; give a shorter one.", code=2)
         where = "" if exc.filename is None else f"{exc.filename}: "
         _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
     except SystemExit:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ice_eval.encoding import Codec, Tokens, rendered
-from ice_eval.errors import ConfigError, ModelError
+from ice_eval.errors import ConfigError, ModelError, reported
 from ice_eval.models.base import Labels, LabelScoring, Model
 from ice_eval.records import Ids, Inputs, LogScores, SpecialIds
 from ice_eval.tasks import Task
@@ -157,10 +157,8 @@ class FunctionModel(Model):
 
     def _returned(self, batch: Inputs, labels: Labels) -> NDArray[np.float64]:
         """Return what the function returns, (rows, labels); raise ModelError if that can be no probabilities."""
-        try:
+        with reported(f"the function {self.name} failed"):
             found = np.asarray(self._function(self._texts(batch, pairs=labels.of_pairs)), dtype=np.float64)
-        except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
-            raise ModelError(f"the function {self.name} failed: {type(exc).__name__}: {exc}") from exc
         if found.shape != (len(batch), len(labels.names)):
             raise ModelError(
                 f"the function {self.name} returned shape {found.shape} for {len(batch)} texts and "
@@ -197,9 +195,8 @@ def from_path(path: str) -> FunctionModel:
         raise ConfigError(f"'python:{path}' names no function; write python:module:function.")
     sys.path.insert(0, os.getcwd())
     try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as exc:
-        raise ConfigError(f"'python:{path}' cannot be imported: {exc}.") from exc
+        with reported(f"'python:{path}' cannot be imported", ConfigError):
+            function = getattr(importlib.import_module(module), name)
     finally:
         sys.path.remove(os.getcwd())
     if not callable(function):

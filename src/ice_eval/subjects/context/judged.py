@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ice_eval.errors import CapabilityError, ConfigError, ModelError
+from ice_eval.errors import CapabilityError, ConfigError, ModelError, reported
 from ice_eval.models import Generated, Labels, LabelScoring, Model, Pending
 from ice_eval.models.served import AskedModel, ServedModel
 from ice_eval.records import SCORED, Encoded, Inputs, LogScores, Unit
@@ -137,10 +137,8 @@ class JudgedModel(AskedModel):
     def _judged(self, claim: str, reply: str) -> bool:
         if self._judge is None:
             return is_stated(claim, reply)
-        try:
+        with reported("the judge failed"):
             found = self._judge(claim, reply)
-        except Exception as exc:  # it is the user's function: whatever it raises is reported as its failure
-            raise ModelError(f"the judge failed: {type(exc).__name__}: {exc}") from exc
         if not isinstance(found, bool | np.bool_):
             raise ModelError(f"the judge returned {found!r:.60}; True or False is expected.")
         return bool(found)
