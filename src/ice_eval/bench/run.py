@@ -309,7 +309,7 @@ def run_grid(
         # Runs that share a loaded model; the replies of a server belong to the folder of one run.
         key = {run.name: run.name if run.model.is_served else run.model.name for run in runs}
         for _, group in itertools.groupby(left, key=lambda each: key[each[1].name]):
-            loaded = _Loaded(place, reporter)
+            loaded = _ModelCache(place, reporter)
             for number, run in group:
                 reporter.say(f"[{number}/{len(runs)}] {run}")
                 records[run.name] = _record(run, loaded, folder, reporter)
@@ -327,7 +327,7 @@ def run_grid(
     return folder
 
 
-def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: Reporter) -> RunRecord:
+def _record(run: PlannedRun, loaded: "_ModelCache", folder: BenchFolder, reporter: Reporter) -> RunRecord:
     try:
         if isinstance(run.task, Task):  # missing data are reported before a model is loaded
             run.task.examples(limit=1)
@@ -345,7 +345,7 @@ def _record(run: PlannedRun, loaded: "_Loaded", folder: BenchFolder, reporter: R
     return RunRecord(run.name, "failed", error)
 
 
-class _Loaded:
+class _ModelCache:
     """The model of some runs, loaded at first use, and once, even where that fails."""
 
     def __init__(self, executor: Executor, reporter: Reporter) -> None:

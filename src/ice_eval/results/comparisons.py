@@ -75,7 +75,7 @@ class _Group(NamedTuple):
     counts: Ids
 
 
-class _Found(NamedTuple):
+class _GroupRows(NamedTuple):
     """Position of every example's rows in a group."""
 
     starts: Ids
@@ -192,17 +192,17 @@ class ScoredExamples:
         means: Values = self._measured(self._log_odds[rows]).reshape(n_units, -1).mean(axis=1)
         return means
 
-    def _find(self, kind: Kind, sizes: Ids, **names: str | None) -> _Found:
+    def _find(self, kind: Kind, sizes: Ids, **names: str | None) -> _GroupRows:
         """Return the rows of every example that have its size and these names; columns without a name do not apply."""
         pairs = [(column, names.get(column)) for column in _GROUPED[1:]]
         codes = [NOT_SET if name is None else self.ledger.names.of(column).index(name) for column, name in pairs]
         group = self._groups.get((kind, *codes))
         if group is None:
             none = np.zeros(len(self.examples), dtype=np.int64)
-            return _Found(none, none, none[:0])
+            return _GroupRows(none, none, none[:0])
         wanted = np.arange(len(sizes), dtype=np.int64) * _LARGEST + sizes
         at = np.minimum(np.searchsorted(group.places, wanted), len(group.places) - 1)
-        return _Found(group.starts[at], np.where(group.places[at] == wanted, group.counts[at], 0), group.order)
+        return _GroupRows(group.starts[at], np.where(group.places[at] == wanted, group.counts[at], 0), group.order)
 
     def compared(self, cell: Configuration, operators: Sequence[str]) -> ScoreMatrices:
         """Return the scores of every rationale and its null, averaged over `operators`.
@@ -211,7 +211,10 @@ class ScoredExamples:
             ConfigError: A rationale has no row.
         """
         examples, sizes = self.examples, self.sizes(cell.attribution, cell.k)
-        found, is_shared = list[tuple[_Found, _Found]](), False  # rationales, a row per fill; nulls, a row per set
+        found, is_shared = (
+            list[tuple[_GroupRows, _GroupRows]](),
+            False,
+        )  # rationales, a row per fill; nulls, a row per set
         for operator in operators:
             find = partial(self._find, sizes=sizes, operator=operator, direction=cell.direction)
             rationale = find(Kind.RATIONALE, attribution=cell.attribution)

@@ -54,7 +54,7 @@ def refusal(manifest: Manifest) -> str | None:
     return None
 
 
-class _Loaded(NamedTuple):
+class _LoadedRun(NamedTuple):
     run: tuple[str, tuple[int, ...], str]
     """Id and stamp of the run, and the operator."""
     replica: Replica
@@ -69,7 +69,7 @@ class WhatIf:
         """Folders that hold local models by the names that runs give them."""
         self._lock = threading.Lock()
         self._model: tuple[Mapping[str, object], Replica] | None = None
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedRun | None = None
         self._picked: dict[str, ArrayLike] = {}
 
     def is_ready(self, manifest: Manifest) -> bool:
@@ -91,12 +91,12 @@ class WhatIf:
             example = _example(values, loaded.spec.examples)
             return {**_read(loaded, example), "compared": self._compared(loaded, example, units) if units else None}
 
-    def _of(self, entry: RunEntry, operator: str) -> _Loaded:
+    def _of(self, entry: RunEntry, operator: str) -> _LoadedRun:
         run = entry.id, entry.stamp, operator
         if self._loaded is None or self._loaded.run != run:
             replica = self._replica(entry.manifest)
             spec = _spec(entry, replica, operator, Given(values=self._picked, sized=True))
-            self._loaded = _Loaded(run, replica, spec)
+            self._loaded = _LoadedRun(run, replica, spec)
         return self._loaded
 
     def _replica(self, manifest: Manifest) -> Replica:
@@ -122,7 +122,7 @@ class WhatIf:
         places = (folder / f"{name}{suffix}" for folder in self.folders if inside for suffix in ("", ".gguf"))
         return name if name in models else next((str(path) for path in places if path.exists()), name)
 
-    def _compared(self, loaded: _Loaded, example: Example, units: Sequence[int]) -> dict[str, Any]:
+    def _compared(self, loaded: _LoadedRun, example: Example, units: Sequence[int]) -> dict[str, Any]:
         """Return where the score of some units lies in the null of random sets of the same size."""
         spec, replica = loaded.spec, loaded.replica
         engine = replica.engine(spec)
@@ -194,7 +194,7 @@ def _example(values: Mapping[str, str], known: Sequence[Example]) -> Example:
     return same or Example(f"typed {digest[:16]}", dict(values))
 
 
-def _read(loaded: _Loaded, example: Example) -> dict[str, Any]:
+def _read(loaded: _LoadedRun, example: Example) -> dict[str, Any]:
     """Return the fields of an example in pieces, and the label that the model predicts."""
     engine = loaded.replica.engine(loaded.spec)
     item = engine.encode(example)

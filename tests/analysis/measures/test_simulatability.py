@@ -10,7 +10,7 @@ from tests.toy_runs import run as toy_run
 
 from ice_eval.analysis.measures import Missing
 from ice_eval.analysis.measures.confidence import folds_of
-from ice_eval.analysis.measures.random_sets import STUDENTS, Lesson, Simulatability, _taught, right
+from ice_eval.analysis.measures.random_sets import STUDENTS, Simulatability, StudentExample, _taught, right
 from ice_eval.records import Kind
 from ice_eval.results import InputRow
 
@@ -91,12 +91,12 @@ def test_random_rationales_are_called_better_or_worse_no_more_often_than_the_lev
     """Texts whose words tell the label, of which a rationale and its random sets are alike draws."""
     rng, called = np.random.default_rng(0), []
     for _ in range(60):
-        lessons = []
+        studied = []
         for number in range(30):
             units = np.append(rng.choice(np.arange(2, 40), 8, replace=False), number % 2)
             draws = [rng.choice(units, 3, replace=False) for _ in range(12 + number)]  # some have too few sets
-            lessons.append(Lesson(InputRow(str(number), {}), number % 2, draws[0], tuple(draws[1:]), units))
-        called.append(_taught(lessons, 40, None, 0)["p_value"] <= 0.05)
+            studied.append(StudentExample(InputRow(str(number), {}), number % 2, draws[0], tuple(draws[1:]), units))
+        called.append(_taught(studied, 40, None, 0)["p_value"] <= 0.05)
     assert np.mean(called) <= 0.1
 
 

@@ -112,7 +112,7 @@ _SIMULATED = (
 )
 
 
-class Lesson(NamedTuple):
+class StudentExample(NamedTuple):
     """One example as a student reads it."""
 
     row: InputRow
@@ -134,16 +134,16 @@ class Simulatability(Measure):
         config = run.config
         if config.adaptive == "examples":
             return _STOPPED
-        lessons: dict[Configuration, list[Lesson]] = defaultdict(list)
+        studied: dict[Configuration, list[StudentExample]] = defaultdict(list)
         # Sets do not depend on the operator and direction that they are scored under.
         every = _cells(config)
         cells = [cell for cell in every if (cell.operator, cell.direction) == (every[0].operator, every[0].direction)]
         words: dict[str, int] = {}
         for scored in scored_examples(folder, config):
-            for cell in (cell for cell in cells if len(lessons[cell]) < _MOST):
-                lessons[cell] += islice(_lessons(scored, cell, run.inputs, words), _MOST - len(lessons[cell]))
+            for cell in (cell for cell in cells if len(studied[cell]) < _MOST):
+                studied[cell] += islice(_studied(scored, cell, run.inputs, words), _MOST - len(studied[cell]))
         lines = []
-        for cell, found in lessons.items():
+        for cell, found in studied.items():
             groups, counts = _base.groups_of([each.row for each in found]), np.bincount([e.label for e in found])
             too_few = len(found) < FEWEST or np.count_nonzero(counts >= FOLDS) < 2
             if not too_few and (groups is None or len(set(groups)) >= FOLDS):
@@ -157,9 +157,9 @@ class Simulatability(Measure):
         return listed("Labels recovered from rationales", _SIMULATED, lines, missing, note)
 
 
-def _lessons(
+def _studied(
     scored: ScoredExamples, cell: Configuration, rows: Mapping[str, InputRow], words: dict[str, int]
-) -> Iterator[Lesson]:
+) -> Iterator[StudentExample]:
     found, labels = scored.compared(cell, [cell.operator]), scored.predicted()
     for place in np.flatnonzero(found.n > 0).tolist():
         row = rows[scored.examples.ids[place]]
@@ -168,26 +168,26 @@ def _lessons(
         used = [found.rationale[place], *found.null_rows[place, : min(found.n[place], STUDENTS)]]
         kept = scored.ledger.masks(np.array(used), len(units))
         own, *sets = [units[mask] for mask in (kept if cell.direction == "sufficiency" else ~kept)]
-        yield Lesson(row, int(labels[place]), own, tuple(sets), units)
+        yield StudentExample(row, int(labels[place]), own, tuple(sets), units)
 
 
-def _taught(lessons: Sequence[Lesson], n_words: int, groups: stats.Groups, seed: int) -> dict[str, Any]:
+def _taught(studied: Sequence[StudentExample], n_words: int, groups: stats.Groups, seed: int) -> dict[str, Any]:
     """Return the accuracy of students of rationales, of random sets and of full texts, as fields of a line."""
-    labels = np.array([each.label for each in lessons])
-    folds = folds_of(len(lessons), groups, seed=seed)
-    n_students = min(STUDENTS, max(len(each.sets) for each in lessons))
+    labels = np.array([each.label for each in studied])
+    folds = folds_of(len(studied), groups, seed=seed)
+    n_students = min(STUDENTS, max(len(each.sets) for each in studied))
     # An example with fewer sets than students shows some of them again.
-    several = ([each.sets[number % len(each.sets)] for each in lessons] for number in range(n_students))
-    own = right([each.rationale for each in lessons], n_words, labels, folds)
+    several = ([each.sets[number % len(each.sets)] for each in studied] for number in range(n_students))
+    own = right([each.rationale for each in studied], n_words, labels, folds)
     null = np.array([right(bags, n_words, labels, folds) for bags in several])
-    above = _base.above_chance(own, null.mean(axis=0), [each.row for each in lessons])
+    above = _base.above_chance(own, null.mean(axis=0), [each.row for each in studied])
     ranked = stats.compare(float(own.mean()), null.mean(axis=1))
     p_value = min(1.0, 2 * min(ranked.p_value, ranked.p_lower))
     low, high = above["above_chance_ci"] or (0.0, 0.0)
     verdict: str | None = stats.NOT_DISTINGUISHABLE if n_students == STUDENTS else None
     if p_value <= _LEVEL and (low > 0 or high < 0):
         verdict = "better than random" if low > 0 else "worse than random"
-    full = right([each.full for each in lessons], n_words, labels, folds).mean()
+    full = right([each.full for each in studied], n_words, labels, folds).mean()
     majority = np.bincount(labels).max() / len(labels)
     return {**above, "p_value": p_value, "full": float(full), "majority": float(majority), "verdict": verdict}
 

@@ -102,7 +102,7 @@ _FLOAT_PLACES = 10
 """Decimals are compared to this many places: what stands behind is the noise of floating-point arithmetic."""
 
 
-class _Found(NamedTuple):
+class _NumberMatch(NamedTuple):
     """A number in a text: its value in canonical form, or None where it is none that we can read."""
 
     value: str | None
@@ -149,7 +149,7 @@ class NumberAnswer(AnswerKind):
             return concludes and same == found
         return concludes or same[-1] == found[-1]
 
-    def _is(self, number: "_Found", answer: FinalAnswer) -> bool:
+    def _is(self, number: "_NumberMatch", answer: FinalAnswer) -> bool:
         return number.value is not None and self.same(FinalAnswer(number.value, "last"), answer)
 
     def read(self, text: str) -> AnswerReading:
@@ -186,7 +186,7 @@ class NumberAnswer(AnswerKind):
         return _checked(text, found[0])
 
 
-def _is_result(text: str, number: _Found) -> bool:
+def _is_result(text: str, number: _NumberMatch) -> bool:
     """Return whether a number is what an equation comes to: `x = 3` or `3 = x`, but not `x = 3y` or `x = 3(4) + 1`."""
     if _RESULT.search(text[: number.start]):
         return not _FACTOR.match(text, number.end)
@@ -203,7 +203,7 @@ def _main_clause(text: str) -> str:
     return first[: reason.start("why")] if reason else first
 
 
-def _meant(text: str, found: list[_Found], *, marked: bool) -> list[_Found]:
+def _meant(text: str, found: list[_NumberMatch], *, marked: bool) -> list[_NumberMatch]:
     """Return the numbers that a sentence comes to: one if it is clear which, else all that it might be."""
     equations = list(_EQUATION.finditer(text))
     if equations:
@@ -224,7 +224,7 @@ def _meant(text: str, found: list[_Found], *, marked: bool) -> list[_Found]:
     return _favoured(text, found, bold)
 
 
-def _leads(text: str, found: list[_Found]) -> bool:
+def _leads(text: str, found: list[_NumberMatch]) -> bool:
     """Return whether the marker marks the first number, and the next one only describes it: `42 apples in 3 bags`."""
     gap = text[found[0].end : found[1].start]
     alone = regex.fullmatch(rf"\s*{_BESIDE}\s*", gap)  # 1 in 6
@@ -233,7 +233,7 @@ def _leads(text: str, found: list[_Found]) -> bool:
     return bool(regex.fullmatch(_LEAD, text[: found[0].start]) and clear and not _VERB.search(gap.partition("(")[0]))
 
 
-def _favoured(text: str, found: list[_Found], bold: list[_Found]) -> list[_Found]:
+def _favoured(text: str, found: list[_NumberMatch], bold: list[_NumberMatch]) -> list[_NumberMatch]:
     """Return the numbers in bold type, of money, behind "total of", or the last one if it alone follows "is"."""
     equated = [number for number in found if _IS.search(_before(text, number))]
     signs = (
@@ -250,15 +250,15 @@ def _favoured(text: str, found: list[_Found], bold: list[_Found]) -> list[_Found
     return chosen if len({number.value for number in chosen}) > 1 else _first_and_linked(text, after)
 
 
-def _before(text: str, number: _Found) -> str:
+def _before(text: str, number: _NumberMatch) -> str:
     return text[max(0, number.start - _LONGEST) : number.start]
 
 
-def _first_and_linked(text: str, found: list[_Found]) -> list[_Found]:
+def _first_and_linked(text: str, found: list[_NumberMatch]) -> list[_NumberMatch]:
     return found[:2] if len(found) > 1 and _listed(text, *found[:2]) else found[:1]
 
 
-def _listed(text: str, one: _Found, other: _Found) -> bool:
+def _listed(text: str, one: _NumberMatch, other: _NumberMatch) -> bool:
     """Return whether two numbers are a list, a range or one amount: `3 and 5`, `3-5`, `3, 5`, `2 hours 30 minutes`."""
     gap = text[one.end : other.start]
     n_words = len(regex.findall(r"\w+", gap))
@@ -271,7 +271,7 @@ def _listed(text: str, one: _Found, other: _Found) -> bool:
     return n_words <= (2 if regex.search("[,;，；]", gap) else 1)
 
 
-def _is_restated(gap: str, one: _Found, other: _Found) -> bool:
+def _is_restated(gap: str, one: _NumberMatch, other: _NumberMatch) -> bool:
     """Return whether the second number is the first one in another unit: `100 metres, or 0.1 km`."""
     if one.value is None or other.value is None or not _RESTATED.fullmatch(gap):
         return False
@@ -279,7 +279,7 @@ def _is_restated(gap: str, one: _Found, other: _Found) -> bool:
     return small > 0 and large / small in _CONVERSIONS
 
 
-def _checked(text: str, number: _Found) -> str | Unreadable:
+def _checked(text: str, number: _NumberMatch) -> str | Unreadable:
     """Return the value of a number, unless it is part of something else."""
     before = _before(text, number)
     if number.text.startswith("±"):
@@ -367,12 +367,12 @@ def _signed(match: "regex.Match[str]") -> str:
     return match[0] if mark.isalpha() else "±"
 
 
-def _amounts(text: str) -> Iterator[_Found]:
+def _amounts(text: str) -> Iterator[_NumberMatch]:
     """Yield the numbers of a plain text, in digits and in words."""
     for match in _NUMBER.finditer(text):
         shown, in_words = match[0].strip().replace("\ue003", "."), not regex.search(r"\d", match[0])
         money = match["money"] is not None and not text.startswith("$", match.end())  # `$3$` is a formula
-        yield _Found(_canonical(match), shown, match.start(), match.end(), money, in_words)
+        yield _NumberMatch(_canonical(match), shown, match.start(), match.end(), money, in_words)
 
 
 def _canonical(match: "regex.Match[str]") -> str | None:
