@@ -239,7 +239,10 @@ def test_a_model_without_a_revision_says_so():
 
 def test_a_model_whose_commit_is_gone_names_it_and_the_current_state(loaded, monkeypatch):
     monkeypatch.setitem(COMMITS, ("model", "openai-community/gpt2-xl"), "b" * 40)
-    message = r"'openai-community/gpt2-xl' could not be downloaded from the hub at 15ea56de.*Revision Not Found.*'openai-community/gpt2-xl@main'"
+    message = (
+        r"'openai-community/gpt2-xl' could not be downloaded from the hub at 15ea56de.*Revision Not Found.*"
+        r"'openai-community/gpt2-xl@main'"
+    )
     with pytest.raises(ConfigError, match=message):
         load_model("gpt2-xl")
     with pytest.raises(ConfigError, match="gpt2-xl@0123abc' could not be downloaded from the hub .Revision Not Found"):
