@@ -159,11 +159,12 @@ def test_a_majority_needs_several_data_sets():
 
 
 def test_points_on_the_same_texts_are_one_group():
-    points = [
-        (task, x, x + noise) for task, noise in zip("abc", (0.1, 0.2, -0.1), strict=True) for x in (0.1, 0.4, 0.7)
-    ]
+    noise = {"a": 0.1, "b": 0.2, "c": -0.1, "d": 0.15, "e": 0.0}
+    points = [(task, x, x + more) for task, more in noise.items() for x in (0.1, 0.4, 0.7)]
     found = contents._correlated("", "", points, "prompts")
-    assert found.holds == "not settled" and found.ours.endswith(", 9 prompts, 3 data sets") and "[" not in found.ours
+    assert found.holds == "not settled" and found.ours.endswith(", 15 prompts, 5 data sets") and "[" not in found.ours
+    many = [(f"{task}{copy}", x, y) for copy in range(2) for task, x, y in points]
+    assert contents._correlated("", "", many, "prompts").holds == "no"
     alone = contents._correlated("", "", [(str(n), x, y) for n, (_, x, y) in enumerate(points)], "prompts")
     assert alone.holds == "no"
 

@@ -44,6 +44,8 @@ _ABBREVIATIONS = {"faithful": "F", "weakly faithful": "WF", "near-random": "NR",
 _STYLES = {"yes-no": "yes/no", "true-false-unknown": "T/F/U"}
 """Our names of prompts, and the paper's where they differ."""
 _ALPHA = 0.05
+_ENOUGH_SETS = 7
+"""Smallest number of data sets that settle a majority if all of them agree, or whose resamples give an interval."""
 _DRAWS, _VOCABULARY = 4, 50_000
 """Random draws of the paper's rate of contamination, and the tokens that it draws from."""
 _TRANSLATED = dict.fromkeys(("qwen2.5-3b", "qwen2.5-3b-instruct"), "Qwen2.5-3B")
@@ -880,14 +882,14 @@ def _tokens(sources: Sources) -> Iterator[Finding]:
 def _correlated(statement: str, stated: str, points: Sequence[tuple[str, float, float]], counted: str) -> Finding:
     """Return whether two numbers are unrelated: refuted by an interval that excludes 0, and never proven.
 
-    Points are given with their task; those on the same texts are one group, and few groups leave r without an interval.
+    Points are given with their task; those on the same texts are one group, and r over few groups has no interval.
     """
     found, tasks = stats.Correlation(0), [task for task, _, _ in points]
     if points:
         x, y = np.array([numbers for _, *numbers in points], dtype=np.float64).T
-        found = stats.correlate(x, y, rng=rng_for(0, "reproduce"), groups=tasks)
-        if found.r is None:
-            found = replace(stats.correlate(x, y, rng=rng_for(0, "reproduce")), interval=None)
+        are_few = len(set(tasks)) < min(_ENOUGH_SETS, len(tasks))
+        found = stats.correlate(x, y, rng=rng_for(0, "reproduce"), groups=None if are_few else tasks)
+        found = replace(found, interval=None) if are_few else found
     if found.r is None:
         return Finding(statement, stated)
     ours = f"r = {_correlation(found)}, {found.n} {counted}, {_data_sets(tasks)}"
