@@ -460,7 +460,7 @@ class RankingLine(Record):
     pairs: tuple[PairLine, ...]
 
     def __str__(self) -> str:
-        return " > ".join(" = ".join(group) for group in self.ranking)
+        return " > ".join(", ".join(group) for group in self.ranking)
 
 
 class ProblemCounts(Record):
