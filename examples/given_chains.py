@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import ice_eval as ice
-from ice_eval.models import Conversation, Reply
 from ice_eval.models.toy import Toy
+from ice_eval.servers import Completion, Request
 
 
 class Adder(Toy):
@@ -22,10 +22,10 @@ class Adder(Toy):
 
     chats = True
 
-    def converse(self, chats: Sequence[Conversation]) -> Iterator[tuple[int, Reply]]:
+    def converse(self, chats: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         for place, chat in enumerate(chats):
-            brought = map(int, re.findall(r"brings (\d+)", chat.turns[-1][1]))
-            yield place, Reply(f"Answer: {sum(brought)}", n_read=1, n_written=1, ended=True)
+            loads = map(int, re.findall(r"brings (\d+)", chat.messages[-1].content))
+            yield place, Completion(status="ok", text=f"Answer: {sum(loads)}", finish_reason="stop")
 
 
 def chain(number: int) -> dict[str, object]:
