@@ -124,7 +124,7 @@ def test_reports_and_data_name_models_and_tasks_in_place_of_numbers(finished):
         (run["model"], run["task"], run["accuracy"]) for run in folder.summary()["runs"]
     }
     content = page(folder.finished(), budget=0)
-    assert {"Reasoning patterns", "Raw scores"} == {each.title for each in content["grid"].answers}
+    assert {"Reasoning patterns", "Raw scores"} == {each["title"] for each in content["grid"].answers}
     assert "openai:m (" in (folder.path / "report.html").read_text("utf-8")
     assert any(path.name.startswith("chain-") for path in (folder.path / "figures").iterdir())
     assert results_of(finished_runs(grid, folder)).chains.keys() == {run.name for run in grid.runs()}
