@@ -1,7 +1,7 @@
 """Does the model use the word that its gradient names? Four reviews in which it names the wrong one.
 
-The paper shows four film reviews of which the gradient of Llama 3.1 names a function word ("a", "uses") and passes over
-the words that carry the sentiment. Here SmolLM2 is asked about the same choice, and about a reader's choice beside it.
+The paper shows four film reviews in which the gradient of Llama 3.1 names a function word ("a", "uses") and ignores the
+words that carry the sentiment. This script tests that word with SmolLM2, next to the word that a reader would choose.
 
 python examples/anti_faithful_cases.py [MODEL]
 """

@@ -1,7 +1,7 @@
-"""Is one explanation of anything faithful? All that is needed is a function that scores which parts are kept.
+"""Is a single explanation faithful? The test needs only a function that scores an input from which parts are removed.
 
-Here the input is a picture of 4 × 4 patches, and the model measures how bright its middle is; a patch that is not kept
-is black.
+Here the input is a picture of 4 × 4 patches, and the model measures how bright its middle is; removed patches are
+black.
 
 python examples/any_model.py
 """

@@ -1,7 +1,7 @@
 """Does the model use the passages that it cites?
 
 The model here copies what it reads, so the truth is known: half of the citations name the passage that the claim was
-copied from, the other half name another one. For a real model, replace "toy-reader" by its name.
+copied from, the other half name another one. For a real model, replace "toy-reader" with its name.
 
 python examples/cited_answers.py
 """

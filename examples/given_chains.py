@@ -1,7 +1,7 @@
 """Does the answer depend on the steps of a chain of thought? For chains that exist already.
 
-The model is a few lines here: it adds up the numbers in the steps that it is shown, so each step matters. To ask a real
-one, replace `Adder()` by its name, or by `ice.Served(NAME, base_url="http://localhost:8000/v1")`.
+The model is a few lines here: it adds up the numbers in the steps that it is shown, so each step matters. To test a
+real one, replace `Adder()` with its name, or with `ice.Served(NAME, base_url="http://localhost:8000/v1")`.
 
 python examples/given_chains.py
 """

@@ -1,6 +1,6 @@
-"""Which explanations of a classifier are faithful? A first run, in seconds, on a model whose weights are published.
+"""Which explanations of a classifier are faithful? A first run, in seconds.
 
-The toy model adds up weights of words, so the right answer is known: its gradient is faithful, random words are not.
+The toy model adds up weights of words, so the truth is known: its gradient is faithful, and random words are not.
 
 python examples/quickstart.py [FOLDER]     # the run is kept in FOLDER
 """
