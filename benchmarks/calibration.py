@@ -179,7 +179,7 @@ def faithful_at_limit(simulation: Simulation) -> Claim:
             before, after, p_values = _sides_at_truth(name, n, n_sets)
             found.add(name, n, (before > 0) & (p_values <= LEVEL), after > 0, n=n_sets, most=TAIL)
     note = "Share of data sets called “faithful” (above 60 %) although the true mean win rate is 60 %."
-    return Claim("Faithful, said in error", found(), note=note)
+    return Claim("Wrongly called faithful", found(), note=note)
 
 
 def coverage(simulation: Simulation) -> Claim:
@@ -561,10 +561,10 @@ def patterns(simulation: Simulation) -> Claim:
             verdicts = [chains.judged(rng, n) for _ in range(n_sets)]
             wrong = [chains.truth not in each.words for each in verdicts]
             found.add(f"{name}: excluded", n, None, wrong, n=n_sets, most=LEVEL)
-            found.add(f"{name}: said", n, None, [each.pattern == chains.truth for each in verdicts], n=n_sets)
+            found.add(f"{name}: found", n, None, [each.pattern == chains.truth for each in verdicts], n=n_sets)
     note = (
         "Share of sets of N chains of thought whose verdict excludes their true pattern (an error), and whose verdict "
-        "is that pattern alone (said). SRC adj., E and R are true values; R is 0.95 if not named."
+        "is that pattern alone (found). SRC adj., E and R are true values; R is 0.95 if not named."
     )
     return Claim("Patterns of reasoning", found(), note=note)
 
@@ -587,7 +587,7 @@ CLAIMS: tuple[Callable[[Simulation], Claim], ...] = (
 )
 
 INTRODUCTION = """\
-# Do the statistics hold what they promise?
+# Are the error rates as low as stated?
 
 {answer}
 
@@ -598,8 +598,7 @@ python benchmarks/calibration.py --write docs/calibration.md
 This command writes the page and [every rate](calibration.csv) again, in about eight minutes on one core. Numbers are
 the same every time. The exit code is 1 if an error rate is too high.
 
-The simulations draw win rates from known distributions. `ice selftest` tests the whole pipeline, on models whose
-correct explanations are known. Formulas are in [statistics.md](statistics.md).
+The simulations draw win rates from known distributions. `ice selftest` tests the whole pipeline.
 
 ## Error rates
 
