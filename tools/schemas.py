@@ -85,17 +85,15 @@ Model, weights, dtype, quantisation, task, data, prompt and all settings that de
 Attributions, operators, directions, nulls, k and `--eraser` may be added. A refusal names every field that differs.
 
 - Kills, resumes and [other executors](tutorials/grid-on-a-cluster.md#on-a-ray-cluster) do not change results on the
-  same hardware. A kill loses at most the part in flight, on a GPU two. Files are renamed into place, so each is
-  complete or absent.
-- The first Ctrl-C writes what has begun and exits with 130; the second stops at once. A full disk ends a run with
+  same hardware. A kill loses at most the part in flight, on a GPU two.
+- The first Ctrl-C finishes the current part and exits with 130; the second stops at once. A full disk ends a run with
   exit code 1; run the same command to continue.
 - With `--adaptive examples` m is the maximum number of sets of an example; with `dataset` the pilot's m is `planned`,
   and stays.
 - A second process on the same folder is refused.
 
-**Damage.** Files of parts are checked against `parts.sha256` on reading; the message names a lost or changed one. Until
-it is repaired, only the tables of `ice report` work. Repeat the same `ice run` to score only that part again.
-`ice rescore` writes `examples.parquet` and `summary.json` again.
+**Damage.** Parts are checked against `parts.sha256` on reading; the message names a lost or changed file. Repeat the
+same `ice run` to score only that part again. `ice rescore` writes `examples.parquet` and `summary.json` again.
 
 ## Columns of `ledger/*.parquet`
 
@@ -143,7 +141,7 @@ A model on this machine writes the same file.
 Units are steps. `spans` are in the field `chain`; further `fields` are `question`, `answer`, `gold` and `n_options`.
 The input's `gold` is 0 where the chain's own answer is right. Labels are `same` and `changed`: `scores` are 0 and
 −1000, or log ½ twice where a reply cannot be read. `input_ids` name problem, repeat and steps. In a further pose the
-operator ends in it, as `delete@prefill`. `token_budget` counts steps, and `noise_guard` is null.
+operator ends in it (`delete@prefill`). `token_budget` counts steps, and `noise_guard` is null.
 
 ## Cited answers
 
