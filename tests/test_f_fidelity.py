@@ -294,7 +294,7 @@ def test_folders_that_hold_something_else_are_refused_before_the_training(model,
     with pytest.raises(ConfigError, match="adapted otherwise .epochs 10.*choose another --out"):
         f_fidelity(deployed, out=adapted.path, **common)
     (tmp_path / "note.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is not a run folder"):
         f_fidelity(deployed, out=tmp_path, **common)
     with pytest.raises(ConfigError, match="choose a --save-model that is empty or new"):
         f_fidelity(deployed, out=tmp_path / "new", save_model=tmp_path, **common)

@@ -208,7 +208,7 @@ def test_an_interrupt_says_how_to_continue_and_the_same_command_does(tmp_path):
     assert "Traceback" not in stderr and stdout == ""
     assert not (out / "summary.json").exists()
     said = " ".join(stderr.split())
-    assert "the part in hand is finished" in said and "the same command again continues" in said
+    assert "finishing this part" in said and "run the same command to continue" in said
     assert 2 <= len(RunFolder(out).parts()) < 4, "the part in hand is written, and no other one begins"
 
     both = [command(folder, 0) for folder in (out, tmp_path / "whole")]

@@ -121,9 +121,9 @@ def test_what_is_said_of_the_pilot_is_not_said_of_the_run():
 
 REFUSED = {
     "too small a pilot": ({"pilot": 1}, "pilot = 1: at least 2 examples are needed"),
-    "a width in percent": ({"width": 5}, "width = 5: a number between 0 and 1 is expected, as 0.05 for 5 %"),
+    "a width in percent": ({"width": 5}, "width = 5: a number between 0 and 1 is expected, such as 0.05 for 5 %"),
     "no width": ({"width": 0}, "width = 0"),
-    "chance": ({"detect": 0.5}, "detect = 0.5: a number between 0.5 and 1 is expected, as 0.55 for 55 %"),
+    "chance": ({"detect": 0.5}, "detect = 0.5: a number between 0.5 and 1 is expected, such as 0.55 for 55 %"),
     "nan": ({"detect": float("nan")}, "detect = nan"),
     "m of 0": ({"m": 0}, "m = 0: at least 1 is needed"),
     "unknown adaptive": ({"adaptive": "dataset s"}, "adaptive 'dataset s'; did you mean 'dataset'"),

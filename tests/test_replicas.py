@@ -59,5 +59,5 @@ def test_a_replica_prepares_an_order_once(spec):
 
 def test_a_model_behind_a_server_is_not_spread():
     served = Served("mine", base_url="http://127.0.0.1:1/v1")
-    with pytest.raises(ConfigError, match="'mine' computes behind a server, so there is nothing to spread; use --exec"):
+    with pytest.raises(ConfigError, match="'mine' is served, so there is nothing to distribute; use --exec"):
         load_replicas(served, executor_named("ray"))

@@ -89,11 +89,11 @@ def test_an_interrupted_translation_of_another_kind_is_refused(tmp_path, change)
 
 def test_files_that_are_there_are_not_touched(tmp_path):
     made(tmp_path / "fr.jsonl")
-    with pytest.raises(ConfigError, match="is there already; choose another --out"):
+    with pytest.raises(ConfigError, match="already exists; choose another --out"):
         made(tmp_path / "fr.jsonl")
     with pytest.raises(ConfigError, match="a name that ends in .jsonl is expected"):
         made(tmp_path / "fr.txt")
-    with pytest.raises(ConfigError, match="is not there; make it first"):
+    with pytest.raises(ConfigError, match="does not exist; create it first"):
         made(tmp_path / "nowhere" / "fr.jsonl")
 
 
@@ -219,7 +219,7 @@ def test_lines_name_the_quantisation_and_another_one_does_not_continue_them(tmp_
 def test_models_that_do_not_translate_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     transformers.GPT2Config().save_pretrained(tmp_path)
-    with pytest.raises(ConfigError, match="is a gpt2; an encoder-decoder that translates is needed"):
+    with pytest.raises(ConfigError, match="is a gpt2; a translation model is needed"):
         loaded(tmp_path, "fr")
-    with pytest.raises(ConfigError, match="no model 'nobody/nothing': it is no folder"):
+    with pytest.raises(ConfigError, match="no model 'nobody/nothing': it is not a folder"):
         loaded("nobody/nothing", "fr")

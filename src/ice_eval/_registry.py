@@ -121,7 +121,7 @@ class Registry(Generic[T]):
             reason = f"it registers no {self.noun} named '{entry.name}'."
         package = f" of the package {entry.dist.name} {entry.dist.version}" if entry.dist else ""
         raise ConfigError(
-            f"the {self.noun} plug-in '{entry.name}' ({entry.value}){package} cannot be loaded: {reason} Mend or "
+            f"the {self.noun} plug-in '{entry.name}' ({entry.value}){package} cannot be loaded: {reason} Fix or "
             "uninstall the package."
         )
 
@@ -141,7 +141,7 @@ def from_spec(spec: str, registry: Registry[type[T]]) -> T:
         option, equals, text = (piece.strip() for piece in part.partition("="))
         option = option.replace("-", "_")
         if option not in kinds or not equals or option in values:
-            raise ConfigError(f"{what} '{spec}': '{part}' is no option of '{name}'; {_options(kinds)}.")
+            raise ConfigError(f"{what} '{spec}': '{part}' is not an option of '{name}'; {_options(kinds)}.")
         values[option] = _value(f"{what} '{spec}'", option, text, kinds)
     return cls(**values)
 

@@ -47,9 +47,7 @@ class DamagedPartError(ConfigError):
         self.part = part
 
     def __str__(self) -> str:
-        return (
-            f"{self.found}. The command that made this run, given again, does part {self.part} again and nothing else."
-        )
+        return f"{self.found}. Run the same command again: only part {self.part} is repeated."
 
 
 class CapabilityError(ConfigError):

@@ -96,7 +96,7 @@ def executor_named(name: str, **options: Any) -> Executor:
         if key not in known[name]:
             owners = " or ".join(other for other in known if key in known[other])
             advice = f"leave it out, or use the executor '{owners}'."
-            raise ConfigError(f"{key} = {value!r} means nothing to the executor '{name}'; {advice}")
+            raise ConfigError(f"{key} = {value!r} does not apply to the executor '{name}'; {advice}")
     return chosen(**given)
 
 
@@ -153,7 +153,7 @@ _LOSSES = 3  # times that an item may be lost with its worker, or workers may fa
 _POLL_S = 2.0  # interval at which busy workers are polled for progress
 _PATIENCE = 10  # polls after which the user is informed that workers wait for resources
 _STATUS_GROUP = "status"  # concurrency group of the threads that report progress
-_CONTINUES = "the same command again continues where it was."
+_CONTINUES = "run the same command to continue."
 
 
 def ray_package() -> ModuleType:
@@ -241,7 +241,7 @@ class Ray(Executor):
         needs = Resources(cpus=1.0 if gpus else max(min(float(threads or 1), most), 1.0), gpus=gpus)
         if not any(map(needs.fit_into, nodes)):
             raise ConfigError(
-                f"no node of the Ray cluster has what a worker needs, {needs}; its nodes have "
+                f"no node of the Ray cluster has room for a worker, which needs {needs}; its nodes have "
                 f"{'; '.join(str(Resources.of(node)) for node in nodes)}. Give another --gpus-per-worker."
             )
         return RayWorkers(make, needs, say or (lambda message: None))
@@ -433,7 +433,7 @@ class RayWorkers(Workers[W]):
         if isinstance(message, WorkerHost):
             if message.version != __version__:
                 theirs = f"the Ray node {message.host} has ice-eval {message.version}"
-                raise ConfigError(f"{theirs}, and here is {__version__}; install the same.")
+                raise ConfigError(f"{theirs}, but this machine has {__version__}; install the same.")
             handle.location, self._failed_starts = message, 0
         return message
 
@@ -455,7 +455,7 @@ class RayWorkers(Workers[W]):
                 f"the same examples were lost {_LOSSES} times with their worker, at last on {host} "
                 f"({_first_line(why)}). Is there too little memory? {_CONTINUES.capitalize()}"
             ) from why
-        self._say(f"a worker on {host} was lost; what it had in hand goes to another one.")
+        self._say(f"a worker on {host} was lost; another worker repeats its part.")
         return [job]
 
     def _remove(self, handle: _Handle) -> None:

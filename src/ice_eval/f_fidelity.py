@@ -59,9 +59,9 @@ class Training:
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         if not 0 < self.share <= 1:
-            raise ConfigError(f"share = {self.share}: a share of units is expected, above 0 and at most 1, as 0.8.")
+            raise ConfigError(f"share = {self.share}: a share of units above 0 and at most 1 is expected, e.g. 0.8.")
         if not 0 < self.lr < 1:
-            raise ConfigError(f"lr = {self.lr}: a learning rate between 0 and 1 is expected, as 5e-5.")
+            raise ConfigError(f"lr = {self.lr}: a learning rate between 0 and 1 is expected, such as 5e-5.")
 
 
 class TrainingExample(NamedTuple):
@@ -189,7 +189,7 @@ def f_fidelity(
     settings = Training(share=_removed(run) if share is None else share, **(training or {}))
     deployed = trainable(model)
     if save_model is not None and save_model.exists() and (not save_model.is_dir() or any(save_model.iterdir())):
-        raise ConfigError(f"{save_model} is there already; choose a --save-model that is empty or new.")
+        raise ConfigError(f"{save_model} already exists; choose a --save-model that is empty or new.")
     n_read = examples_read(config.n)
     read = task.examples(limit=max(config.n + TRAINING_ROWS, n_read))
     examples = read[:n_read]
@@ -250,7 +250,7 @@ def _check_out(out: Path, description: str) -> None:
     """Raise ConfigError before the training if the folder holds something else."""
     folder = RunFolder(out)
     if folder.is_foreign:
-        raise ConfigError(f"{out} exists and is no run folder; choose an --out that is empty or new.")
+        raise ConfigError(f"{out} exists but is not a run folder; choose an --out that is empty or new.")
     if not folder.is_new:
         stored = RunFolder.existing(out).manifest().identity.get("adaptation")
         if stored != description:
@@ -316,7 +316,7 @@ def _trained(engine: Engine, data: _TrainingData, reporter: Reporter) -> "tuple[
     if data.evaluated:
         reporter.say(
             f"the data hold fewer than {_ENOUGH} other examples, so the copy is trained on those that are evaluated "
-            "too: it may know their labels by heart."
+            "too: it may have memorised their labels."
         )
     started, settings, removal, labels = time.monotonic(), data.settings, data.removal, engine.scorer.labels
     reporter.start(len(data.examples) * settings.epochs)

@@ -244,7 +244,7 @@ class ChainFields:
     )  # fmt: skip
     hints: tuple[Hint, ...] = _of_chains(
         (), role="adds", metavar="NAMES",
-        help="Wrong answers to put into the question, as opinion, authority or metadata: does the chain admit them?",
+        help="Put a wrong answer into the question, as opinion, authority or metadata: does the chain admit it?",
     )  # fmt: skip
     levels: bool = _of_chains(False, role="adds", help="Also test attention and gradient in tokens; for local models.")
 
@@ -300,10 +300,10 @@ SUBJECT = (
         help=".jsonl or .csv with the fields, `label`, `id`, `group`.",
     ),
     _what(
-        name="columns", everyday=True, metavar="NAME=COL", help="Data columns, as text=comment; or paper (tables)."
+        name="columns", everyday=True, metavar="NAME=COL", help="Data columns, e.g. text=comment; or paper (tables)."
     ),
     _what(
-        name="prompt", everyday=True, metavar="TEXT", help="Prompt with fields, as 'Review: {text}\\nSentiment:'."
+        name="prompt", everyday=True, metavar="TEXT", help="Prompt with fields, e.g. 'Review: {text}\\nSentiment:'."
     ),
     _what(
         name="labels", everyday=True, metavar="WORDS", help="Comma-separated label words, in the order of indices."
@@ -340,7 +340,7 @@ LOADING = (
     ),
     _where(
         name="max_memory", metavar="SIZES", role="computes",
-        help="Limits of --device-map auto, as 0=20GiB,cpu=60GiB.",
+        help="Limits of --device-map auto, e.g. 0=20GiB,cpu=60GiB.",
     ),
     _where(
         name="load_in", metavar="BITS",
@@ -367,7 +367,7 @@ _served = partial(Setting, panel=SERVER, role="computes", subjects=_ALL)
 SERVING = (
     _served(
         name="base_url", panel=WHERE, everyday=True, metavar="URL",
-        help="Server of openai:NAME, as http://localhost:8000/v1.",
+        help="Server of openai:NAME, e.g. http://localhost:8000/v1.",
     ),
     _served(
         name="tokenizer", role="rows", metavar="MODEL", subjects=_TEXTS,
@@ -388,7 +388,7 @@ SERVING = (
     ),
     _served(
         name="max_requests", kind="count",
-        help="Maximum number of charged requests; the run stops there, and the same command continues it.",
+        help="Maximum number of charged requests; the run then stops, and the same command continues it.",
     ),
     _served(
         name="max_cost", kind="number", help="Maximum cost of all requests, in the currency of the prices."
@@ -572,7 +572,7 @@ def _check_together(config: RunConfig) -> None:
             f"{SEQUENTIAL_M}; most examples take far fewer."
         )
     if config.min_confidence is not None and not 0 <= config.min_confidence < 1:
-        raise ConfigError(f"min-confidence = {config.min_confidence:g}: a share between 0 and 1 is expected, as 0.4.")
+        raise ConfigError(f"min-confidence = {config.min_confidence:g}: a share between 0 and 1 is expected, e.g. 0.4.")
     if config.choices.own_null and (config.nulls != ("size",) or config.adaptive is not None):
         raise ConfigError(
             f"the protocol '{config.protocol}' draws random sets of its own: neither another null nor adaptive goes "

@@ -81,9 +81,9 @@ def translate_file(
     if out.suffix.lower() != ".jsonl":
         raise ConfigError(f"--out {out}: a name that ends in .jsonl is expected.")
     if out.exists():
-        raise ConfigError(f"{out} is there already; choose another --out, or remove it.")
+        raise ConfigError(f"{out} already exists; choose another --out, or remove it.")
     if not out.parent.is_dir():
-        raise ConfigError(f"the folder of --out {out} is not there; make it first.")
+        raise ConfigError(f"the folder of --out {out} does not exist; create it first.")
     rows, heads, sources = list(data.rows()), list[dict[str, Any]](), list[dict[str, str]]()
     for place, row in enumerate(rows):
         # The id is the one that a run assigns: the example's own, else its row.

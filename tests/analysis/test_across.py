@@ -50,7 +50,7 @@ def test_an_attribution_is_advised_where_the_intervals_settle_it(grid):
         ("standard", 0.4, "good"),
         ("other", 0.2, "not settled"),
     ]
-    assert lines[2]["reason"].startswith("good lies above 55 % under every operator, but its difference to alike")
+    assert lines[2]["reason"].startswith("good lies above 55 % under every operator, and its lead over alike")
 
 
 def test_nothing_is_advised_where_no_interval_lies_above_55_percent():

@@ -208,7 +208,7 @@ def test_fills_of_the_run_are_units_of_its_pool(finished):
 def test_other_examples_than_those_of_the_run_are_refused(finished):
     made, task, items, audit = finished
     other = {**items, "e3": encode(Toy().codec, task, task_of([{"id": "e3", "text": "quite another"}]).examples()[0])}
-    with pytest.raises(ConfigError, match=r"example 'e3' of .* is another one here.*give --model"):
+    with pytest.raises(ConfigError, match=r"example 'e3' differs from that of .*give --model"):
         audit_fills(made.folder, audit, other)
 
 

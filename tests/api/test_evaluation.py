@@ -107,9 +107,9 @@ def test_progress_is_reported_and_adds_up(evaluate):
     assert first.stopped and second.stopped
     assert first.said == [
         "loading toy …",
-        "500 examples were asked for, and the data hold 4: all of them are used.",
-        "4 examples are too few to distinguish any win rate from chance; 20 are a start.",
-        "with 6 random sets no single example can be significant; 9 are the least.",
+        "the data have 4 examples, fewer than n = 500: all are used.",
+        "4 examples are too few to distinguish any win rate from chance; use at least 20.",
+        "with 6 random sets no single example can be significant; use at least 9.",
     ]
 
 

@@ -54,7 +54,7 @@ def test_the_first_interrupt_waits_for_the_part_and_the_second_does_not(capsys):
             signal.raise_signal(signal.SIGINT)
         assert not bar.asked_to_stop()
         signal.raise_signal(signal.SIGINT)
-        assert bar.asked_to_stop() and "Ctrl-C again: at once" in capsys.readouterr().err.replace("\n", " ")
+        assert bar.asked_to_stop() and "Ctrl-C again stops at once" in capsys.readouterr().err.replace("\n", " ")
         with pytest.raises(SystemExit):
             signal.raise_signal(signal.SIGINT)
         bar.stop()

@@ -35,7 +35,7 @@ def test_a_run_is_read_back_from_its_folder(evaluate):
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is not a run folder"):
         ice_eval.Run(tmp_path)
 
 

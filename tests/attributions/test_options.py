@@ -59,10 +59,10 @@ _LISTED = (
 @pytest.mark.parametrize(
     ("spec", "message"),
     {
-        "tuned:step=3": rf"'step=3' is no option of 'tuned'; {_LISTED}",
-        "tuned:steps": rf"'steps' is no option of 'tuned'; {_LISTED}",
-        "tuned:": "'' is no option of 'tuned'",
-        "tuned:steps=1:steps=2": "'steps=2' is no option of 'tuned'",
+        "tuned:step=3": rf"'step=3' is not an option of 'tuned'; {_LISTED}",
+        "tuned:steps": rf"'steps' is not an option of 'tuned'; {_LISTED}",
+        "tuned:": "'' is not an option of 'tuned'",
+        "tuned:steps=1:steps=2": "'steps=2' is not an option of 'tuned'",
         "tuned:steps=many": rf"steps = 'many' is not int; {_LISTED}",
         "tuned:steps=1.5": "steps = '1.5' is not int",
         "tuned:exact=1": "exact = '1' is not bool",
@@ -75,7 +75,7 @@ _LISTED = (
         "integrated-gradients:steps=100000": "integrated-gradients: steps = 100000: at most 5,000 is possible",
         f"leave-one-out:samples={10**30}": "leave-one-out: samples = .*: at most 1,000,000 is possible",
         f"self-explanation:words={10**30}": "self-explanation: words = .*: at most 1,000,000 is possible",
-        "random:seed=1": "'seed=1' is no option of 'random'; it has no options",
+        "random:seed=1": "'seed=1' is not an option of 'random'; it has no options",
         "tund:steps=1": r"no attribution named 'tund'; did you mean 'tuned'\?",
     }.items(),
 )
@@ -96,6 +96,6 @@ def test_methods_with_other_options_stand_side_by_side_under_their_whole_names(s
 
 
 def test_a_wrong_option_stops_before_anything_is_written(sentiment_task, tmp_path):
-    with pytest.raises(ConfigError, match="no option of 'tuned'"):
+    with pytest.raises(ConfigError, match="not an option of 'tuned'"):
         ice_eval.evaluate("toy", sentiment_task(["a b"]), attributions=["tuned:stepz=1"], out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -292,8 +292,8 @@ def test_too_few_probes_for_the_units_are_told_once_in_a_run(n_samples, n_units)
     given = {"kernel-shap": method, "lime": Lime(n_samples=20)}
     found = run(given, [" ".join(words), " ".join(reversed(words)), "a good film"], model=Waves())
     told = [message for message in found.folder.manifest().messages if "'kernel-shap'" in message]
-    expected = f"{n_samples} probes do not decide the values of 2 of 3 texts, which have more than 10 units: those of "
-    expected += "least size are given. n_samples=22 is the least that can."
+    expected = f"{n_samples} probes are too few for 2 of 3 texts, which have more than 10 units; the minimum-norm "
+    expected += "solution is used. Use n_samples=22 or more."
     assert told == ([] if decided else [f"the attribution 'kernel-shap': {expected}"])
 
 

@@ -84,9 +84,7 @@ def test_scores_of_longer_parts_are_reported_and_units_of_the_best_parts_chosen(
     assert (
         found.folder.manifest()
         .messages[-1]
-        .startswith(
-            "the attribution 'mine' has scores for parts of several units in 8 of 8 examples: the units of a part share"
-        )
+        .startswith("the attribution 'mine' has scores that cover several units in 8 of 8 examples: these units share")
     )
     for rationale in found.examples()["rationale"]:
         best, next_best = set(range(4, 8)), set(range(8, 12))

@@ -223,8 +223,8 @@ def test_a_plan_counts_requests_and_their_cost_and_asks_nothing(home, tmp_path):
         ({"poses": ["usr"]}, "poses 'usr'; did you mean 'user'"),
         ({"temperature": "warm"}, "temperature: a number or 'server' is expected, not 'warm'"),
         ({"levels": True}, "'levels' look into the model, and 'openai:m' is behind a server"),
-        ({"models": ["toy"]}, "'base_url' is about models behind a server, and none of them is"),
-        ({"models": ["openai:m", "openai:m"]}, "'openai:m' stands there twice"),
+        ({"models": ["toy"]}, "'base_url' applies only to served models, and the grid"),
+        ({"models": ["openai:m", "openai:m"]}, "'openai:m' is listed twice"),
     ],
 )
 def test_what_cannot_be_is_said_when_the_grid_is_read(home, changes, message):

@@ -96,7 +96,7 @@ def test_two_files_for_one_task_are_refused(grid, tmp_path):
         ({"atributions": ["random"]}, "no key 'atributions'; did you mean 'attributions'?"),
         ({"models": [{"modell": "toy"}]}, "no key 'modell'; did you mean 'model'?"),
         ({"models": []}, "models: at least one is needed"),
-        ({"models": ["toy", "toy"]}, "'toy' stands there twice; give one of them another name"),
+        ({"models": ["toy", "toy"]}, "'toy' is listed twice; give one of them another name"),
         (
             {"models": [{"model": "toy", "base": "tyo"}]},
             "the base 'tyo' of 'toy' is not among them; did you",
@@ -158,7 +158,7 @@ def test_every_preset_can_be_planned(name, tmp_path):
 
 def test_presets_of_served_models_need_an_address_or_other_models():
     for name, n_runs in (("steps-frontier", 3 * 2), ("steps-eraser", 6 * 6)):
-        with pytest.raises(ConfigError, match="is behind a server; add its address"):
+        with pytest.raises(ConfigError, match="is served; add its address"):
             preset(name)
         assert len(preset(name, base_url="http://127.0.0.1:1/v1").runs()) == n_runs
     assert preset("steps-open").settings["n"] == 50

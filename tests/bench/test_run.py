@@ -164,7 +164,7 @@ def test_the_plan_counts_rows_and_knows_the_pace_of_a_model(grid, finished, tmp_
 def test_a_folder_with_something_else_is_left_alone(grid, tmp_path):
     (tmp_path / "bench").mkdir()
     (tmp_path / "bench/thesis.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="exists and is no bench folder; choose an --out that is empty or new"):
+    with pytest.raises(ConfigError, match="exists but is not a bench folder; choose an --out that is empty or new"):
         run_grid(grid(), tmp_path / "bench")
     assert [path.name for path in (tmp_path / "bench").iterdir()] == ["thesis.txt"]
 

@@ -58,10 +58,10 @@ def test_another_address_continues_and_another_tokenizer_is_another_run(grid):
     [
         (
             {"models": ["openai:m"]},
-            r"'openai:m' is behind a server; add its address: \{model: openai:m, base_url: http",
+            r"'openai:m' is served; add its address: \{model: openai:m, base_url: http",
         ),
-        ({"models": [{"model": "toy", "base_url": NOWHERE}]}, "'base_url' is about a model behind a server, and 'toy'"),
-        ({"models": [served(device="cpu")]}, "'device' is about a model that is loaded here, and 'openai:bag' is"),
+        ({"models": [{"model": "toy", "base_url": NOWHERE}]}, "'base_url' applies only to served models, and 'toy'"),
+        ({"models": [served(device="cpu")]}, "'device' applies only to models loaded here, and 'openai:bag' is"),
         ({"models": [served("nowhere")]}, "models: --base-url is no address"),
         ({"models": [served(max_cost=1)]}, "models: --max-cost needs --price-in"),
         ({"models": [served(price_in="dear")]}, "price_in: a number is expected, not 'dear'"),

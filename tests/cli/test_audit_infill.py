@@ -41,10 +41,10 @@ def test_a_run_over_a_file_finds_its_task_again(ice, reviews, tmp_path):
     assert done.code == 0
     assert ice("audit-infill", "r").code == 0
     reviews.rename(tmp_path / "moved.jsonl")
-    assert_refused(ice("audit-infill", "r"), "are not there; give them as --data FILE")
+    assert_refused(ice("audit-infill", "r"), "were not found; give them as --data FILE")
     assert ice("audit-infill", "r", "--data", tmp_path / "moved.jsonl").code == 0
     other = ("--data", tmp_path / "moved.jsonl", "--prompt", "Review: {text}\\nIt is")
-    assert_refused(ice("audit-infill", "r", *other), "is another one here")
+    assert_refused(ice("audit-infill", "r", *other), "differs from that of")
 
 
 def test_a_run_that_explains_some_fields_finds_them_again(ice, tmp_path):
@@ -56,14 +56,14 @@ def test_a_run_that_explains_some_fields_finds_them_again(ice, tmp_path):
     few = ("--operators", "infill", "--attributions", "random", "--m", 3)
     assert ice("run", "--model", "toy", *flags, *few, "--out", "r").code == 0
     assert ice("audit-infill", "r").code == 0
-    assert_refused(ice("audit-infill", "r", "--explain", "plot,cast"), "is another one here")
+    assert_refused(ice("audit-infill", "r", "--explain", "plot,cast"), "differs from that of")
 
 
 def test_a_run_with_another_prompt_of_a_task_finds_it_again(ice, reviews, tmp_path):
     flags = ("--model", "toy", "--data", reviews, "--operators", "infill", "--attributions", "random", "--m", 3)
     assert ice("run", *flags, "--task", "sst2/question/few-shot", "--out", "r").code == 0
     assert ice("audit-infill", "r").code == 0
-    assert_refused(ice("audit-infill", "r", "--task", "sst2"), "is another one here")
+    assert_refused(ice("audit-infill", "r", "--task", "sst2"), "differs from that of")
     assert_refused(
         ice("audit-infill", "r", "--task", "ag_news", "--labels", "a,b,c,d"), "the lexicon of the task 'ag_news'"
     )

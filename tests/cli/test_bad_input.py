@@ -120,13 +120,13 @@ def test_a_folder_that_holds_another_run_exits_2_and_is_left_alone(run, finished
 def test_a_folder_that_holds_other_files_exits_2_and_is_left_alone(run, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "letter.txt").write_text("dear")
-    assert_refused(run(), "exists and is no run folder; choose an --out that is empty or new")
+    assert_refused(run(), "exists but is not a run folder; choose an --out that is empty or new")
     assert [p.name for p in (tmp_path / "run").iterdir()] == ["letter.txt"]
 
 
 def test_a_file_in_place_of_the_folder_exits_2(run, tmp_path):
     (tmp_path / "run").write_text("dear")
-    assert_refused(run(), "exists and is no run folder")
+    assert_refused(run(), "exists but is not a run folder")
     assert_refused(run(out=tmp_path / "run" / "deeper"), "run")
     assert (tmp_path / "run").read_text() == "dear"
 
@@ -165,7 +165,7 @@ def test_a_run_without_any_usable_example_exits_1(run, tmp_path_factory):
 def test_commands_on_a_folder_without_a_run_exit_2(ice, tmp_path, command):
     (tmp_path / "empty").mkdir()
     for folder in ("empty", "missing"):
-        assert_refused(ice(command[0], folder, *command[1:]), f"{folder} is no run folder")
+        assert_refused(ice(command[0], folder, *command[1:]), f"{folder} is not a run folder")
     assert [p.name for p in tmp_path.rglob("*")] == ["empty"]
 
 
@@ -173,7 +173,7 @@ def test_the_folder_around_a_run_is_refused_with_the_name_of_the_run(ice, tmp_pa
     for name in ("second", "first"):
         (tmp_path / "around" / name).mkdir(parents=True)
         (tmp_path / "around" / name / "manifest.json").write_text("{}")
-    assert_refused(ice("report", "around"), "around is no run folder: it has no manifest.json. Try around/first.")
+    assert_refused(ice("report", "around"), "around is not a run folder: it has no manifest.json. Try around/first.")
 
 
 @pytest.mark.parametrize("command", [["report"], ["rescore"], ["show", "--example", "0"]])

@@ -55,8 +55,8 @@ def test_a_run_that_failed_makes_the_command_exit_with_1(ice, small):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["bench"], "a grid is expected, as `ice bench GRID.yaml`, or --preset NAME"),
-        (["bench", "small.yaml", "--preset", "quick"], "a grid is expected"),
+        (["bench"], "give a grid, such as `ice bench GRID.yaml`, or --preset NAME"),
+        (["bench", "small.yaml", "--preset", "quick"], "give a grid"),
         (["bench", "nowhere.yaml"], "the grid nowhere.yaml cannot be read"),
         (["bench", "--preset", "quik"], "no preset 'quik'; did you mean 'quick'?"),
         (["bench", "."], ". is a folder without a grid"),
@@ -81,7 +81,7 @@ def test_a_grid_of_which_no_run_can_start_is_bad_input(ice, small, tmp_path):
 
 def test_optional_tasks_without_data_are_named(ice):
     done = ice("bench", "--preset", "quick", "--dry-run", "--models", "toy")
-    assert "Left out for want of data: sst2, ag_news, esnli" in done.out
+    assert "Skipped without data: sst2, ag_news, esnli" in done.out
 
 
 def test_presets_are_listed(ice):

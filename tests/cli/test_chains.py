@@ -146,7 +146,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_asked(ice, server, pr
 
 def test_a_limit_needs_a_server_and_is_kept(ice, server, problems):
     flags = ("run", "--task", "gsm8k", "--data", problems, "--max-requests", "10", "--out", "run")
-    assert_refused(ice(*flags, "--model", "toy"), "is about a model behind a server")
+    assert_refused(ice(*flags, "--model", "toy"), "applies only to served models")
     served = ("--base-url", server.url, "--model", "openai:m")
     assert "This exceeds the limit of 10 requests (--max-requests)" in " ".join(
         ice(*flags, *served, "--dry-run").out.split()
@@ -154,7 +154,7 @@ def test_a_limit_needs_a_server_and_is_kept(ice, server, problems):
     assert not server.requests
     done = ice(*flags, *served)
     said = " ".join(done.err.split())
-    assert done.code == 1 and "The limit is 10 requests (--max-requests), so none of them is asked." in said
+    assert done.code == 1 and "The limit is 10 requests (--max-requests), so no request was sent." in said
     assert len(server.requests) == 6, "the chains, and nothing about their steps"
 
 

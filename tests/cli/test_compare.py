@@ -34,7 +34,7 @@ def test_two_runs_are_compared_in_tables(ice, runs):
     assert "seed   0  1" in done.out
     assert f"A is {runs / 'a'}." in done.out and f"B is {runs / 'b'}." in done.out
     assert "12 examples are the same as in A (12 there, 12 here). Differences are paired" in done.out
-    assert "Fewer than 50 examples: the intervals hold whatever the win rates look like" in done.out
+    assert "Fewer than 50 examples: the intervals assume nothing about the win rates" in done.out
 
 
 def test_a_comparison_begins_with_its_answer_and_fits_on_a_screen(ice, runs):
@@ -95,7 +95,7 @@ def test_other_formats(ice, runs):
 
 def test_bad_input_exits_2(ice, runs, tmp_path):
     assert_refused(ice("compare", runs / "a"), "two or more are expected: ice compare DIR DIR")
-    assert_refused(ice("compare", runs / "a", tmp_path), "is no run folder")
+    assert_refused(ice("compare", runs / "a", tmp_path), "is not a run folder")
     assert_refused(
         ice("compare", runs / "a", runs / "b", "--format", "html"),
         "no format 'html'; use md, latex, csv, parquet, json",
@@ -145,7 +145,7 @@ def test_the_paper_beside_a_run_is_printed_with_the_differences_of_protocol(ice,
         ["gradient", "delete"],
         ["gradient", "mask-unk"],
     ]
-    assert "• Otherwise than in the paper: m: 8 random sets here, 50 in the paper.\n" in out
+    assert "• Different from the paper: m: 8 random sets here, 50 in the paper.\n" in out
     assert "further configurations of the run have no published cell." in out
     rows = list(csv.DictReader(ice("compare", like_the_paper.path, "--paper", "--format", "csv").out.splitlines()))
     assert [row["published"] for row in rows] == ["0.56", "0.22"]

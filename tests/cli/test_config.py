@@ -134,7 +134,7 @@ def test_options_precede_set_and_set_precedes_a_file(ice, tmp_path):
     ("pair", "message"),
     [
         ("scop=prompt", "ice: --set scop=prompt: no option 'scop'; did you mean 'scope'? Known: model, task"),
-        ("scope", "ice: --set scope: NAME=VALUE is expected, as --set n_fills=4."),
+        ("scope", "ice: --set scope: NAME=VALUE is expected, such as --set n_fills=4."),
         ("scope=promt", "ice: scope 'promt'; did you mean 'prompt'? Expected: content, prompt."),
         ("n_fills=many", "Invalid value for '--n-fills'"),
     ],

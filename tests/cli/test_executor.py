@@ -11,7 +11,7 @@ RUN = ("run", "--model", "toy", "--task", "demo", "--n", 4, "--m", 5, "--operato
         (["--executor", "rai"], "ice: no executor named 'rai'; did you mean 'ray'? Known: local, ray."),
         (
             ["--address", "auto"],
-            "ice: address = 'auto' means nothing to the executor 'local'; leave it out, or use the executor 'ray'.",
+            "ice: address = 'auto' does not apply to the executor 'local'; leave it out, or use the executor 'ray'.",
         ),
         (
             ["--executor", "ray", "--gpus-per-worker", "1.5"],

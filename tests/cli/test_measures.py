@@ -27,7 +27,7 @@ def test_every_measure_gets_its_tables_or_a_line(ice, folder):
     assert [each["measure"] for each in said["measures"]] == list(json.loads(names))
     for each in said["measures"]:
         [of_run] = each["runs"]
-        assert ("missing" in of_run) == (f"{each['measure']}: nothing to say: " in done.out)
+        assert ("missing" in of_run) == (f"{each['measure']}: no result: " in done.out)
 
 
 def test_some_measures_alone_and_as_csv(ice, folder):
@@ -58,7 +58,7 @@ def test_a_measure_of_several_runs_says_so_of_one(ice, folder):
     ("arguments", "message"),
     [
         (("--only", "compact"), "no measure named 'compact'; did you mean 'compactness'?"),
-        (("--only", "diagnosticity:faithfull=x"), "'faithfull=x' is no option of 'diagnosticity'"),
+        (("--only", "diagnosticity:faithfull=x"), "'faithfull=x' is not an option of 'diagnosticity'"),
         (("--format", "pdf"), "no format 'pdf'; use md, latex, csv, parquet, json."),
     ],
 )
@@ -72,7 +72,7 @@ def test_bad_input_is_one_message(ice, folder, arguments, message):
 def test_a_folder_without_a_run_is_refused(ice, tmp_path):
     done = ice("measures", tmp_path)
     assert done.code == 2
-    assert "is no run folder" in done.err
+    assert "is not a run folder" in done.err
 
 
 def run_of(model, task):
@@ -106,13 +106,13 @@ def test_eraser_is_added_by_the_same_command(ice, tmp_path):
     command = (*command, "--attributions", "gradient,random", "--k", "0.2,0.4", "--out", tmp_path / "run")
     assert ice(*command).code == 0
     missing = ice("measures", tmp_path / "run", "--only", "eraser,k-sweep")
-    assert "eraser: nothing to say: it has no rows for it; run the same command again with --eraser." in missing.out
+    assert "eraser: no result: it has no rows for it; run the same command again with --eraser." in missing.out
     assert "Over k from 0.2 to 0.4" in missing.out
     assert ice(*command, "--eraser").code == 0
     said = json.loads(ice("measures", tmp_path / "run", "--only", "eraser", "--json").out)
     [of_run] = said["measures"][0]["runs"]
     assert {line["attribution"] for line in of_run["parts"]["ERASER over several sizes"]} == {"gradient", "random"}
-    assert "no win rates stand beside comprehensiveness" in of_run["notes"][1]
+    assert "win rates of comprehensiveness" in of_run["notes"][1]
     html = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "aopc_suff" in html
     assert "--eraser" in html

@@ -72,8 +72,8 @@ def test_a_dry_run_leaves_a_folder_as_it_is(ice, given, tmp_path):
 
 BAD = {
     "pilot": (["--pilot", "1"], "pilot = 1: at least 2 examples are needed."),
-    "width": (["--width", "5"], "width = 5.0: a number between 0 and 1 is expected, as 0.05 for 5 %."),
-    "detect": (["--detect", "0.3"], "detect = 0.3: a number between 0.5 and 1 is expected, as 0.55 for 55 %."),
+    "width": (["--width", "5"], "width = 5.0: a number between 0 and 1 is expected, such as 0.05 for 5 %."),
+    "detect": (["--detect", "0.3"], "detect = 0.3: a number between 0.5 and 1 is expected, such as 0.55 for 55 %."),
     "price": (["--hourly-price", "-1"], "--hourly-price -1.0: dollars are expected"),
     "no price": (["--hourly-price", "nan"], "--hourly-price nan: dollars are expected"),
 }
@@ -125,8 +125,8 @@ def test_nulls_are_listed_with_a_line_on_each(ice):
 
 def test_a_run_begins_with_what_its_examples_and_sets_can_show(ice, given, tmp_path):
     few = ice("run", *given, "--m", "5", "--operators", "delete", "--out", tmp_path / "few")
-    assert "500 examples were asked for, and the data hold 8: all of them are used." in few.err.replace("\n", " ")
+    assert "the data have 8 examples, fewer than n = 500: all are used." in few.err.replace("\n", " ")
     assert "8 examples are too few to distinguish any win rate from chance" in few.err.replace("\n", " ")
-    assert "with 5 random sets no single example can be significant; 9 are the least." in few.err.replace("\n", " ")
+    assert "with 5 random sets no single example can be significant; use at least 9." in few.err.replace("\n", " ")
     enough = ice("run", *given, "--m", "9", "--n", "8", "--operators", "delete", "--out", tmp_path / "enough")
     assert "were asked for" not in enough.err and "no single example" not in enough.err

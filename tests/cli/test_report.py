@@ -88,7 +88,7 @@ def test_data_are_one_file_for_each_table(ice, finished, tmp_path):
         done = ice("report", finished, "--format", style, "--out", tmp_path / style)
         assert done.out.split() == [str(tmp_path / style / f"{name}.{style}") for name in names]
     assert_refused(ice("report", finished, "--format", "csv", "--out", finished / "manifest.json"), "cannot be written")
-    assert_refused(ice("report", finished, "--format", "parquet"), "parquet is no text; give a folder")
+    assert_refused(ice("report", finished, "--format", "parquet"), "parquet cannot be printed; write it to a folder")
     assert_refused(ice("report", finished, "--format", "md", "--out", "x"), "give --format csv, parquet, json with it")
     assert_refused(ice("report", finished, "--out", "x"), "--out takes tables as data")
 

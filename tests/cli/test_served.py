@@ -111,9 +111,9 @@ def test_the_key_goes_to_the_server_and_into_no_file(ice, reviews, tmp_path, mon
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--model", "openai:bag"), "--model openai:bag is behind a server; add its address: --base-url http"),
-        (("--model", "toy", "--base-url", "http://127.0.0.1:1/v1"), "--base-url is about a model behind a server"),
-        (("--model", "toy", "--max-cost", 1), "--max-cost is about a model behind a server, and --model toy is none"),
+        (("--model", "openai:bag"), "--model openai:bag is served; add its address: --base-url http"),
+        (("--model", "toy", "--base-url", "http://127.0.0.1:1/v1"), "--base-url applies only to served models"),
+        (("--model", "toy", "--max-cost", 1), "--max-cost applies only to served models, and toy is not one"),
         (("--model", "openai:", "--base-url", "http://127.0.0.1:1/v1"), "names no model; write openai:NAME"),
         (("--model", "openai:bag", "--base-url", "http://127.0.0.1:1/v1"), "can be explained by word only"),
         (

@@ -29,7 +29,7 @@ def test_a_new_task_of_a_table_keeps_labels_and_ids_out_of_the_prompt(ice, tmp_p
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("text", "NAME=COLUMN is expected, as text=comment"),
+        ("text", "NAME=COLUMN is expected, such as text=comment"),
         ("id=number", "no column 'number' for id; it has text, label"),
     ],
 )
@@ -139,7 +139,7 @@ def test_columns_become_fields_and_labels_are_quoted(ice):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("there.yaml",), "there.yaml is there already, and is left as it is"),
+        (("there.yaml",), "there.yaml already exists and was not changed"),
         (("mine.txt",), "a task file ends in .yaml, as mine.yaml, not in '.txt'"),
         (("no/folder.yaml",), "no/folder.yaml cannot be written: No such file or directory"),
         (("mine.yaml", "--data", "none.csv"), "no such file: none.csv"),

@@ -33,7 +33,7 @@ def test_a_file_is_translated(ice, reviews, whole_words):
     assert "8/8 rows" in done.err
     asked = {name: whole_words[name] for name in ("model", "target", "source", "beams")}
     assert asked == {"model": "some/model", "target": "fra_Latn", "source": "eng_Latn", "beams": 4}
-    assert_refused(ice("translate", *flags), "fr.jsonl is there already")
+    assert_refused(ice("translate", *flags), "fr.jsonl already exists")
     assert_refused(ice("translate", "--data", "no.jsonl", "--to", "fr", "--out", "x.jsonl"), "no such file: no.jsonl")
 
 

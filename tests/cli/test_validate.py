@@ -55,7 +55,7 @@ def test_the_first_mismatch_is_shown_side_by_side_and_the_code_is_2(ice, reviews
         "example '1': the tokens do not spell the text.\n"
         "theirs: Ġthe | Ġworst | »Ġmovie« | Ġof | Ġthe | Ġyear | Ġboring | …\n"
         "ours:   the | worst | »film« | of | the | year | boring | …\n\n"
-        'An example with {"id": …, "spans": []} is skipped for this attribution, and counted as left out.\n'
+        'An example with {"id": …, "spans": []} is skipped for this attribution, and counted.\n'
     )
     found = json.loads(ice("validate", path, *NAMED, "--data", reviews, "--json").out)
     assert (found["fits"], found["covered"], found["missing"]) == (False, 5, ["6", "7"])
@@ -123,7 +123,7 @@ def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path)
     assert (done.code, done.out.splitlines()[3:]) == (
         0,
         [
-            "skipped:   1 explanations say nothing about any unit",
+            "skipped:   1 explanations cover no unit",
             "constant:  1 have the same number for all units: their rationale is a random draw",
         ],
     )
@@ -132,13 +132,13 @@ def test_what_says_nothing_is_counted_not_ranked_by_a_draw(ice, short, tmp_path)
     [shared, *messages] = json.loads((tmp_path / "run" / "manifest.json").read_text())["messages"]
     assert shared.startswith("1 text occurs in several examples (2 of 4)")
     assert messages == [
-        "the attribution 'mine' says nothing about any unit of 1 of 3 examples, which are skipped.",
+        "the attribution 'mine' covers no unit of 1 of 3 examples, which are skipped.",
         "the attribution 'mine' has the same number for all units in 1 of 3 examples: their rationale is a random "
         "draw.",
     ]
     lines = RunFolder.existing(tmp_path / "run").examples()
     errors = {line.example_id: line.error for line in lines if line.attribution == "mine"}
-    assert (errors["1"], errors["2"]) == (None, "the attribution 'mine': its explanation says nothing about the text")
+    assert (errors["1"], errors["2"]) == (None, "the attribution 'mine': its explanation covers no part of the text")
 
 
 def test_numbers_that_are_not_finite_are_counted(ice, short, tmp_path):
@@ -211,9 +211,9 @@ def test_a_file_may_stand_in_a_configuration(ice, reviews, explained, tmp_path):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("mine.jsonl", "NAME=FILE is expected, as mine=explanations.jsonl"),
+        ("mine.jsonl", "NAME=FILE is expected, such as mine=explanations.jsonl"),
         ("random=x.jsonl", "another attribution is named 'random'"),
-        ("lime=x.jsonl", "'lime' is the name of a known attribution, and what was given is not computed by it"),
+        ("lime=x.jsonl", "'lime' is the name of a known attribution, but these scores were not computed by it"),
         ("lime:n_samples=9=x.jsonl", "'lime:n_samples' is the name of a known attribution"),
         ("mine=nowhere.jsonl", "the attribution 'mine' is 'nowhere.jsonl', and there is no such file"),
     ],

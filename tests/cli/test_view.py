@@ -28,7 +28,7 @@ def test_it_serves_until_a_signal_and_ends_cleanly(folder, number):
     command = [sys.executable, "-m", "ice_eval", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert server.stdout.readline() == f"1 run in {folder} (Ctrl-C ends the server)\n"
+        assert server.stdout.readline() == f"1 run in {folder} (Ctrl-C stops the server)\n"
         url = server.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:") and len(url.partition("?token=")[2]) >= 32
         with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -58,7 +58,7 @@ def test_a_folder_without_runs_is_one_message(ice, tmp_path):
     done = ice("view", tmp_path)
     assert (done.code, done.out) == (2, "") and "no finished run" in done.err and done.err.count("\n") == 1
     done = ice("view", tmp_path / "nowhere")
-    assert (done.code, done.out) == (2, "") and "is no folder" in done.err
+    assert (done.code, done.out) == (2, "") and "is not a folder" in done.err
 
 
 def test_a_port_in_use_is_one_message(ice, folder):

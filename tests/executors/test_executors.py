@@ -56,7 +56,7 @@ def test_the_known_executors_and_what_they_are():
     ("name", "options", "message"),
     [
         ("rai", {}, "no executor named 'rai'; did you mean 'ray'"),
-        ("local", {"address": "auto"}, "address = 'auto' means nothing to the executor 'local'; .* executor 'ray'"),
+        ("local", {"address": "auto"}, "address = 'auto' does not apply to the executor 'local'; .* executor 'ray'"),
         ("ray", {"gpus_per_worker": 1e-5}, "gpus per worker = 1e-05: 0, a share such as 0.5"),
         ("ray", {"gpus_per_worker": -1}, "gpus per worker = -1: 0, a share such as 0.5, or a whole number is expected"),
         ("ray", {"gpus_per_worker": 1.5}, "gpus per worker = 1.5"),

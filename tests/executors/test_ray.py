@@ -120,7 +120,7 @@ def assert_same(found, local):
 
 
 def lost(heard):
-    return [message for message in heard.said if "was lost; what it had in hand goes to another one" in message]
+    return [message for message in heard.said if "was lost; another worker repeats its part" in message]
 
 
 def second_dies(folder):

@@ -99,7 +99,7 @@ def explained(tiny, source, **options):
     run = ice_eval.evaluate((tiny.model, tiny.tokenizer), replace(TASK, data=Records(rows)), **given)
     table = run.examples().set_index("example_id").reindex(columns=["win_rate", "error"])
     skipped = table.error[table.win_rate.isna()]
-    reason = "the attribution 'theirs': its explanation is of another class than the label that is explained"
+    reason = "the attribution 'theirs': its explanation is for another class than the explained label"
     assert skipped.tolist() == [reason] * len(skipped)
     said = "explains some labels only in 2 of 2 examples: where the run explains another label, the example is skipped"
     assert any(said in message for message in run.folder.manifest().messages) == bool(len(skipped))

@@ -48,7 +48,7 @@ def test_spans_have_a_score_per_class_in_either_way_of_writing(tmp_path):
             r"a piece has None .* \['text'\] for a field",
         ),
         ({"tokens": {"text": 5}, "scores": [1]}, '"tokens" is 5; a list of texts is expected'),
-        ({"tokens": [None], "scores": [1]}, "a piece says neither what it spells nor where"),
+        ({"tokens": [None], "scores": [1]}, "a piece has neither a text nor a start"),
         ({"tokens": [5], "scores": [1]}, "a piece has 5 for a text"),
         ({"fields": {"text": 5}, "scores": [1]}, r"the explained text is {'text': 5}; a text is expected"),
         ({"text": ["a"], "scores": [1]}, r"the explained text is \['a'\]; a text is expected"),

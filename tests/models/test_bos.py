@@ -38,7 +38,7 @@ def begins(codec, text="the film", **how):
 def test_gemma_always_begins_with_bos(family, names):
     codec = codec_of(sentence_piece("bpe", bos_token="<bos>", **names), family)
     assert begins(codec) == 1
-    assert "adds no <bos> before a text; it is put there, because texts of" in codec.notes[0]
+    assert "adds no <bos> before a text; ICE adds it, because texts of" in codec.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_the_run_says_that_bos_was_added(tiny, reviews):
     tokenizer.add_special_tokens({"bos_token": "<s>"})
     run = ice.evaluate(wrap(model.model, tokenizer, name="mine"), reviews, attributions=["random"], n=2, m=2)
     [message] = run.folder.manifest().messages
-    assert message.startswith("mine: the tokenizer adds no <s> before a text; it is put there, because texts of llama")
+    assert message.startswith("mine: the tokenizer adds no <s> before a text; ICE adds it, because texts of llama")
     assert ledger_rows(run.folder)[0].input_ids[0] == tokenizer.bos_token_id
 
 

@@ -200,7 +200,7 @@ def test_labels_that_do_not_compete_in_a_model_are_reported(tiny, reviews):
     assert model.doubts(join([row]), labels) == []
     model.model.config.problem_type = "multi_label_classification"
     [doubt] = model.doubts(join([row]), labels)
-    assert "judges each of its classes by itself" in doubt and "--labels 'not positive,positive'" in doubt
+    assert "is a multi-label model" in doubt and "--labels 'not positive,positive'" in doubt
 
 
 @pytest.mark.parametrize("names", [["not positive", "positive"], ["Positive", "Not Positive"]])

@@ -195,7 +195,7 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_unread(tiny_folder, tmp_path, 
     os.mkfifo(pipe if linked else path)
     if linked:
         path.symlink_to(pipe)
-    with pytest.raises(ConfigError, match=rf"could not be loaded: {path.name} is no regular file\.$"):
+    with pytest.raises(ConfigError, match=rf"could not be loaded: {path.name} is not a regular file\.$"):
         load_model(str(folder), device="cpu")
 
 
@@ -279,7 +279,7 @@ GGUFS = {
     "nothing but a name": (gguf_head(keys=1) + ARCHITECTURE, "could not be loaded: "),
     "a number for a name": (
         gguf_head() + gguf_key("general.architecture", 4, struct.pack("<I", 7)),
-        "its general.architecture is no text",
+        "its general.architecture is not text",
     ),
 }
 

@@ -24,7 +24,7 @@ def test_code_in_a_model_folder_is_not_run(tiny_folder, tmp_path, monkeypatch):
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "unheard-of"}))
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     monkeypatch.setattr("builtins.input", lambda *_: "y")
-    with pytest.raises(ConfigError, match="needs code of its own to be run, which is never done"):
+    with pytest.raises(ConfigError, match="can only be loaded by running its own code, which ICE never does"):
         load_model(str(folder), device="cpu")
     assert not (tmp_path / "ran").exists()
 
@@ -91,9 +91,9 @@ def test_code_of_a_tokenizer_is_not_run(changed, tmp_path):
 
 @pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
 def test_code_for_attention_is_not_fetched_from_the_hub(changed, key):
-    with pytest.raises(ConfigError, match="needs code of its own to be run, which is never done"):
+    with pytest.raises(ConfigError, match="can only be loaded by running its own code, which ICE never does"):
         load_model(str(changed("gpt2", **{key: "someone/kernel"})), device="cpu")
-    with pytest.raises(ConfigError, match="needs code of its own"):
+    with pytest.raises(ConfigError, match="by running its own code"):
         load_model(str(changed("bert", text_config={key: {"": "someone/kernel"}})), device="cpu")
 
 

@@ -188,7 +188,7 @@ def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path):
     out.mkdir()
     (out / "chapter.tex").write_text("x")
     before = stamps_of(out)
-    with pytest.raises(ConfigError, match="exists and is no run folder; choose an --out that is empty or new"):
+    with pytest.raises(ConfigError, match="exists but is not a run folder; choose an --out that is empty or new"):
         run(out=out)
     assert stamps_of(out) == before and [p.name for p in out.iterdir()] == ["chapter.tex"]
 
@@ -233,7 +233,7 @@ def test_parts_without_a_manifest_are_refused(tmp_path):
     found = run(seed=1, out=tmp_path / "run")
     for name in ("manifest.json", "summary.json", "examples.parquet"):
         (found.path / name).unlink()
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is not a run folder"):
         run(seed=2, out=tmp_path / "run")
 
 

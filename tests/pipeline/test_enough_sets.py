@@ -42,7 +42,7 @@ def test_a_pilot_chooses_how_many_sets_are_enough_and_says_so(planned):
     assert manifest.config.m == plan.m and manifest.identity["m"] == 50
     assert {line.m for line in lines_of(found)} == {plan.m}
     assert "pilot: 48 examples with 12 random sets each." in told.messages
-    assert any(message.startswith(f"the run goes on with {plan.m} random sets:") for message in told.messages)
+    assert any(message.startswith(f"the run continues with {plan.m} random sets:") for message in told.messages)
 
 
 def test_a_third_of_the_rows_gives_nearly_the_same_intervals_and_the_same_verdicts(planned, fixed):

@@ -121,9 +121,9 @@ def test_notes_say_what_is_said_and_why(folder, unread):
     [
         ("decorative or genuine", "It is not certain whether the steps carry the answer"),
         ("noisy or genuine", "It is not certain whether the steps carry the answer"),
-        ("scaffolding or genuine", "The answer rests on the steps, at least in part"),
-        ("redundant or genuine", "The answer rests on the steps"),
-        ("parametric or decorative", "The answer rests little on the steps, if at all"),
+        ("scaffolding or genuine", "The answer depends on the steps, at least in part"),
+        ("redundant or genuine", "The answer depends on the steps"),
+        ("parametric or decorative", "The answer depends little on the steps, if at all"),
     ],
 )
 def test_an_undetermined_verdict_says_what_is_open_and_what_is_not(folder, open_, said):

@@ -179,7 +179,7 @@ def test_a_number_stays_on_one_line_with_its_name_and_its_percent(written, kept)
 def test_a_flag_is_explained_on_the_page(edited, tmp_path):
     text = edited(tmp_path / "page.html", flags=["small_n", "<b>odd</b>"])
     assert (
-        "Fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide."
+        "Fewer than 50 examples: the intervals assume nothing about the win rates, so they are wide."
         in Page(text).words()
     )
     assert "<b>odd</b>" not in text and "&lt;b&gt;odd&lt;/b&gt;" in text
@@ -309,7 +309,7 @@ def test_versions_that_do_not_fit_cost_the_figures_and_not_the_report(folder, bu
     monkeypatch.setattr(sys.modules["vl_convert"], "javascript_bundle", refuse)
     found = drawings([folder])
     assert found.figures == ()
-    assert "vl-convert 1.2 says: Unsupported Vega-Lite version string. Install both anew" in found.missing
+    assert "vl-convert 1.2 says: Unsupported Vega-Lite version string. Reinstall both" in found.missing
 
 
 def test_without_altair_the_page_says_how_to_get_it(folder, monkeypatch):

@@ -159,7 +159,7 @@ def test_notes_tell_of_a_single_skipped_example_in_the_singular(summary):
 
 def test_notes_explain_every_flag_once(summary):
     found = notes(summary({"flags": ["small_n", "ties"]}, {"flags": ["small_n"]}))
-    wide = "Fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide. [small_n]"
+    wide = "Fewer than 50 examples: the intervals assume nothing about the win rates, so they are wide. [small_n]"
     assert [note for note in found if "small_n" in note] == [wide]
     assert f"gradient under delete: {FLAGS['ties']} [ties]" in found  # it is about one row of two
 

@@ -329,7 +329,7 @@ def test_an_unknown_experiment_and_a_foreign_folder_are_refused(choices, tmp_pat
     with pytest.raises(ConfigError, match="no experiment 'nosuch'"):
         Reproduction.opened(tmp_path / "out", {**choices, "models": {"nosuch": ["toy"]}})
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ConfigError, match="is no folder of a reproduction"):
+    with pytest.raises(ConfigError, match="is not a reproduction folder"):
         Reproduction.opened(tmp_path, choices)
 
 

@@ -293,7 +293,7 @@ def test_json_with_nan_is_refused_and_the_old_file_stays(tmp_path):
 
 def test_a_folder_without_a_manifest_holds_no_run(tmp_path):
     for path in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(ConfigError, match="is no run folder"):
+        with pytest.raises(ConfigError, match="is not a run folder"):
             RunFolder.existing(path)
 
 

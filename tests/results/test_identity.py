@@ -199,7 +199,7 @@ def test_a_frame_in_python(before, after):
 
 
 def test_a_folder_without_a_run_is_refused(before, tmp_path):
-    with pytest.raises(ConfigError, match="is no run folder"):
+    with pytest.raises(ConfigError, match="is not a run folder"):
         before.compare(tmp_path)
 
 

@@ -150,7 +150,7 @@ def test_a_pause_that_the_server_asks_for_is_kept(path, status):
 
 def test_a_very_long_pause_ends_the_run(path):
     with ChatServer(lambda request, number: error(429, "tomorrow", retry_after=86400)) as server:
-        with pytest.raises(ModelError, match=r"wants a pause of 86400 seconds; .* the same command continues later"):
+        with pytest.raises(ModelError, match=r"asks for a pause of 86400 seconds; .* run the same command later"):
             ask_one(server, path)
 
 

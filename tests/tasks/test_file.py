@@ -75,7 +75,7 @@ def test_prompts_of_a_file_are_asked_for_behind_its_name(task_of, tmp_path):
         ("labels: [a, b]", "'prompt' is missing; a task needs a prompt and its labels"),
         ("prompt: '{text}'", "'labels' is missing"),
         (SMALL + "promt: x", "no key 'promt'; did you mean 'prompt'? Known: data, columns, prompt, labels"),
-        (SMALL + "columns: {id: number}", "'columns' says what the data call their columns, and 'data' is missing"),
+        (SMALL + "columns: {id: number}", "'columns' renames the columns of 'data', which is missing"),
         (SMALL + "explain: text", "explain: a list is expected, as [one, two], not 'text'"),
         (SMALL + "chat: maybe", "chat: true or false is expected, not 'maybe'"),
         (SMALL + "language: no", "language: text is expected, not False; put it in quotes"),

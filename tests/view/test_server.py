@@ -158,7 +158,7 @@ def test_files_that_contradict_themselves_are_a_sentence_and_one_line_of_log(run
         assert ask().status == 200 and "good" in ids
         caplog.clear()
         found = ask(path=f"/run/{ids['bad']}/")
-        assert found.status == 500 and "<code>ice rescore</code> writes the summary anew" in found.text
+        assert found.status == 500 and "<code>ice rescore</code> writes the summary again" in found.text
         assert "default-src 'none'" in found.headers["Content-Security-Policy"]
         assert ask(path=f"/run/{ids['good']}/").status == 200
         assert ask(path=f"/run/{ids['operator']}/").status in (200, 500)
@@ -214,4 +214,4 @@ def test_a_run_that_no_sentence_can_be_made_of_does_not_hide_the_others(runs, tm
 
     monkeypatch.setattr("ice_eval.view.index.conclude", strict)
     assert [each.name for each in index.entries()] == ["good"]
-    assert index.unreadable == [("bad", "its files disagree (KeyError: 'x'); `ice rescore` writes the summary anew.")]
+    assert index.unreadable == [("bad", "its files disagree (KeyError: 'x'); `ice rescore` writes the summary again.")]

@@ -66,7 +66,7 @@ def operators(grid: GridResults) -> Found | Missing:
     notes = (
         "Gaps are the first operator's win rate less the second's; a crossing is sure where the 95 % "
         "intervals lie on opposite sides of 55 %.",
-        f"Texts are long from {grids.LONG_TEXT} tokens in the median on.",
+        f"Texts are long if their median length is {grids.LONG_TEXT} tokens or more.",
     )
     crossing = Part("Configurations that cross 55 %", _CROSSING_COLUMNS, crossings)
     return Found((Part("Operator dependence", _OPERATOR_COLUMNS, lines), *filled(crossing)), notes)
@@ -275,7 +275,7 @@ def tuning(grid: GridResults) -> Found | Missing:
     own = [{**line, "p_adjusted": p} for line, p in zip(lines, p_adjusted, strict=True)]
     kinds = list(_by_tuning(grid))
     if not own and not kinds:
-        return Missing("no base model and tuned model share a task; say `tuning` or `base` of a model in the grid")
+        return Missing("no base model and tuned model share a task; set `tuning` or `base` of a model in the grid")
     note = "Means over models have no interval: a grid holds too few of them, and they differ in more than tuning."
     parts = filled(Part("Tuned models and their base", _PAIRS, own), Part("Tuned and base models", _KINDS, kinds))
     return Found(parts, (note,) if kinds else ())
@@ -332,8 +332,8 @@ def guidelines(grid: GridResults) -> Found | Missing:
     notes = (
         f"Of {len(lines)} cases {len(lines) - len(advised)} are not settled{f'; advised: {counts}' if counts else ''}.",
         "Advised means: under every operator the 95 % interval lies above 55 %, the p-value adjusted over the grid is "
-        "at most 0.05, and the paired difference to every other attribution excludes 0. What is not settled may be so "
-        "with more examples.",
+        "at most 0.05, and the paired difference to every other attribution excludes 0. More examples may "
+        "settle the others.",
     )
     shown = (*naming("language", "prompt", *_PLACE), *columns("text", advice="use", reason="because"))
     return listed("Guidelines", shown, lines, "no attribution beside controls was evaluated", *notes)
@@ -373,7 +373,10 @@ def _advice(run: GridRun, lines: Sequence[SummaryLine], operators: Set[str]) -> 
     if not alone:
         best = max(supported, key=lambda name: min(line.win_rate or 0.0 for line in by_name[name]))
         others = " and ".join(rivals[best])
-        return NOT_SETTLED, f"{best} lies above 55 % under every operator, but its difference to {others} is not sure"
+        return (
+            NOT_SETTLED,
+            f"{best} lies above 55 % under every operator, and its lead over {others} is not significant",
+        )
     [name] = alone
     lowest = min(line.win_rate_ci.low for line in by_name[name] if line.win_rate_ci is not None)
     shown = " and ".join(line.operator for line in by_name[name])

@@ -78,7 +78,7 @@ def reasoning_patterns(grid: GridResults) -> Found | Missing:
     """Return the leading line of every run, operator and share of steps, and how many of these have each pattern."""
     lines = [line for run in grid.runs for line in _leading(run, grid.chains[run.name])]
     if not lines:
-        return Missing("no operator takes steps away, or no chain could be evaluated")
+        return Missing("no operator removes steps, or no chain could be evaluated")
     places = dict.fromkeys((line["operator"], line["k"]) for line in lines)
     counts = [_counted([line for line in lines if (line["operator"], line["k"]) == place]) for place in places]
     words = [word for word in (*PATTERNS, _UNDETERMINED, _NO_VERDICT) if any(line[word] for line in counts)]

@@ -135,7 +135,7 @@ def audit_infill(
     surviving = inside & free.keys()
     rate = sum(free[ids] for ids in surviving) / max(sum(free.values()), 1)
     judged = [_judged("words", pieces, (inside, surviving), rate, removed)]
-    notes = [] if name else ["No list of words is known for these labels: label words and the task's lexicon judge."]
+    notes = [] if name else ["No list of words is known for these labels: only label words and the lexicon are used."]
     if len({entry.gold for entry in entries if entry.gold is not None}) > 1:
         judged.append(_held_out(entries, pieces, blacklist, removed, seed))
     else:
@@ -323,7 +323,7 @@ def audit_fills(folder: RunFolder, audit: InfillAudit, items: Mapping[str, Encod
             name, item = row.key.example_id, items.get(row.key.example_id)
             if item is None or tuple(item.ids.tolist()) != row.input_ids or item.spans != run.all_inputs[name].spans:
                 raise ConfigError(
-                    f"example '{name}' of {folder.path} is another one here: the model's tokenizer, the data or the "
+                    f"example '{name}' differs from that of {folder.path}: the model's tokenizer, the data or the "
                     "prompt differ; give --model, --task, --data, --prompt, --labels and --explain as in the run."
                 )
         for row in rows:

@@ -148,7 +148,7 @@ def variance(grid: GridResults) -> Found | Missing:
     if shares:
         notes.append(
             "Shares are of the variance between examples' win rates, without controls; the rest is other interactions "
-            f"and noise. A source with fewer than {FEW} levels is a rough guess."
+            f"and noise. Shares of sources with fewer than {FEW} levels are rough."
         )
         single = ", ".join(name for name in _FIELDS if name not in {line["source"] for line in shares})
         if single:

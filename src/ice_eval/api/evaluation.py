@@ -156,26 +156,26 @@ def evaluate(
 
     Main arguments:
         model: A hub id, a folder, a `.gguf` file, a known name (`smollm2`, `gpt2-xl`), a pair of a transformers
-            model and its tokenizer, or a model behind a server (`Served`).
+            model and its tokenizer, a function from texts to label probabilities, or a `Served` model.
         task: A known task (`sst2`), perhaps with another of its prompts (`sst2/minimal`, `sst2/minimal/few-shot`), a
             task file (`mine.yaml`), or a `Task`; None if `responses` are given.
         data: A `.jsonl` or `.csv` file in place of the task's own data, or a `FileData` that names its columns.
         chat: True to make the prompt a user turn of the model's chat template; the default depends on the task.
         attributions: Names (`"attention"`, or with options `"attention:layer=-1"`), or a mapping from names to sources.
-            None is the known method. Numbers are an array per example: a sequence, or a mapping from example ids. A
+            None selects the built-in method. Numbers are an array per example: a sequence, or a mapping from ids. A
             function takes an encoded example (`item.texts` are its units) and returns a number per unit. A source may
-            also be a file with explanations, or a result of shap, captum, ferret or interpreto. By default
-            `attention`, `gradient` and `random`, of chains `self-report`, `position`, `length` and `random`.
-        operators: By default `delete` and `infill`, of chains `delete`.
+            also be a file, or what shap, captum, lime, inseq, ferret or interpreto return. By default `attention`,
+            `gradient` and `random`; for chains `self-report`, `position`, `length` and `random`.
+        operators: By default `delete` and `infill`; for chains `delete`.
         directions: `sufficiency` (the default) keeps the rationale, `necessity` removes it; chains have both.
         k: Share of units in a rationale, or `"dynamic"`: one unit per peak of the attribution. Several may be given.
         n: Number of examples, from the first on; by default 500 texts or 100 chains.
-        m: Number of random sets per rationale, by default 50, and 20 of steps; with `adaptive` the largest number.
+        m: Number of random sets per rationale, by default 50, or 20 for chains; with `adaptive` the largest number.
         until: `decided` stops before `n` examples, as soon as every verdict is settled.
-        responses: Chains of thought that were written before: a `.jsonl` file, or a log of inspect_ai or lm_eval.
+        responses: Existing chains of thought: a `.jsonl` file, or a log of inspect_ai or lm_eval.
         device_map: Distribution of the model over several devices: `auto`, `balanced`, `balanced_low_0` or
             `sequential`, a JSON file, or a mapping from modules to devices (a GPU's number, `cpu`, `disk`).
-        max_memory: Memory limit of each device in such a map, as `"0=20GiB,cpu=60GiB"`.
+        max_memory: Memory limit of each device in such a map, e.g. `"0=20GiB,cpu=60GiB"`.
         executor: `local` (this process) or `ray` (replicas on a Ray cluster); scores do not depend on it.
         out: The run folder, continued if it holds the same run. By default a temporary one, deleted with the result.
         default_out: Without `out`, use a folder under `ice-runs/` that is named after the configuration.
@@ -201,7 +201,7 @@ def evaluate(
         replicas = replicas if scoring is loaded else Replicas.here(scoring)
         if isinstance(asked.subject, ContextSubject) and asked.subject.unwritten:
             if out is not None and RunFolder(Path(out)).is_foreign:
-                raise ConfigError(f"{out} exists and is no run folder; choose an --out that is empty or new.")
+                raise ConfigError(f"{out} exists but is not a run folder; choose an --out that is empty or new.")
             written = asked.subject.written_by(
                 replicas.reader.model,
                 max_tokens,
@@ -251,11 +251,11 @@ def plan(
 ) -> Plan | ChainPlan:  # fmt: skip
     """Estimate the cost and the power of an evaluation from a small pilot, which is not kept.
 
-    Nothing is asked about chains of thought: their plan counts requests and tokens, and has no power.
+    For chains of thought, no request is sent: the plan counts requests and tokens, and has no power.
 
-    With `width`, the wanted width of the 95 % intervals (as 0.05), or `detect`, the wanted smallest detectable win rate
-    (as 0.55), it also finds the cheapest numbers of examples and sets that reach it. `pilot` is the number of examples
-    of the pilot. All other arguments are those of `evaluate`.
+    With `width` (width of the 95 % intervals, e.g. 0.05) or `detect` (smallest detectable win rate, e.g. 0.55), it also
+    finds the cheapest numbers of examples and sets that reach it. `pilot` is the number of examples of the pilot. All
+    other arguments are those of `evaluate`.
 
     Raises:
         ConfigError: The arguments are invalid.
@@ -322,7 +322,7 @@ def _check_goals(pilot: int, width: float | None, detect: float | None) -> None:
     for name, goal, low, usual in (("width", width, 0.0, 0.05), ("detect", detect, 0.5, 0.55)):
         if goal is not None and not low < goal < 1:
             raise ConfigError(
-                f"{name} = {goal}: a number between {low:g} and 1 is expected, as {usual} for {100 * usual:.0f} %."
+                f"{name} = {goal}: a number between {low:g} and 1 is expected, such as {usual} for {100 * usual:.0f} %."
             )
 
 
@@ -381,7 +381,7 @@ def _task_of(given: Mapping[str, Any]) -> AnyTask:
         chosen = chosen or given_task()
         return replace(chosen, data=FileData(Path(responses)))
     if chosen is None:
-        raise ConfigError(f"no task is named; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
+        raise ConfigError(f"no task is given; choose one of {', '.join(tasks.names())}, or give chains: --responses.")
     if data is not None:
         chosen = replace(chosen, data=data) if isinstance(data, DataSource) else with_file(chosen, Path(data))
     model = given["model"].reader.model if isinstance(given["model"], Replicas) else given["model"]
@@ -479,8 +479,8 @@ def _method(name: str, spec: AttributionSpec, examples: Sequence[Example]) -> At
         return spec
     if _is_known(name.partition(":")[0]):
         raise ConfigError(
-            f"'{name}' is the name of a known attribution, and what was given is not computed by it; choose another "
-            "name, so that nobody takes one for the other."
+            f"'{name}' is the name of a known attribution, but these scores were not computed by it; choose another "
+            "name to avoid confusion."
         )
     if isinstance(spec, str | Path) and not Path(spec).is_file():
         raise DataError(f"the attribution '{name}' is '{spec}', and there is no such file; {_EXPECTED}.")

@@ -84,7 +84,7 @@ class Bar:
     def _interrupted(self, number: int, frame: object) -> None:
         self._asked_to_stop = True
         self._restore_handler()
-        self.say("interrupted: the part in hand is finished (Ctrl-C again: at once); the same command again continues.")
+        self.say("interrupted: finishing this part (Ctrl-C again stops at once); run the same command to continue.")
 
     def _restore_handler(self) -> None:
         if self._handler is not None:

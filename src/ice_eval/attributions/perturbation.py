@@ -160,9 +160,9 @@ class KernelShap(Surrogate):
         if not long:
             return None
         return (
-            f"{self.n_samples} probes do not decide the values of {len(long)} of {len(n_units)} texts, which have more "
-            f"than {self._n_pairs + 1} units: those of least size are given. n_samples={2 * max(long)} is the least "
-            "that can."
+            f"{self.n_samples} probes are too few for {len(long)} of {len(n_units)} texts, which have more "
+            f"than {self._n_pairs + 1} units; the minimum-norm solution is used. Use n_samples={2 * max(long)} "
+            "or more."
         )
 
     @property

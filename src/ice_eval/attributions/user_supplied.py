@@ -84,8 +84,8 @@ class Explained(Attribution):
         with placed(f"the attribution '{name}', example '{item.example_id}'"):
             if not any(self._explains(item, labels)):
                 raise DataError(
-                    f"its explanation is of the class {', '.join(map(str, explanation.classes))}, which is none of the "
-                    f"labels ({', '.join(labels.names)})."
+                    f"its explanation is for the class {', '.join(map(str, explanation.classes))}, which is not one of "
+                    f"the labels ({', '.join(labels.names)})."
                 )
         return found
 
@@ -106,11 +106,11 @@ class Explained(Attribution):
         found = self.of(lens.name, item, labels)
         column = _column(self.explanations[item.example_id], labels, target)
         if column is None:
-            problem = "its explanation is of another class than the label that is explained"
+            problem = "its explanation is for another class than the explained label"
             lens.note(item, Answer(text=None, tokens=0, problem=problem))
             return np.full(item.n_units, np.nan)
         if not found.covered.any():
-            lens.note(item, Answer(text=None, tokens=0, problem="its explanation says nothing about the text"))
+            lens.note(item, Answer(text=None, tokens=0, problem="its explanation covers no part of the text"))
         return found.values if found.values.ndim == 1 else found.values[:, column]
 
 
@@ -203,7 +203,7 @@ class Fit:
     not_finite: int
     """Examples with a number that is not finite; a run skips them."""
     coarse: int
-    """Examples with scores for parts of several units, which share them."""
+    """Examples with scores that cover several units, which share them."""
     some_labels: int
     """Examples with an explanation of some labels; a run skips those where it explains another."""
     missing: tuple[str, ...]
@@ -219,13 +219,13 @@ class Fit:
         """Yield notes for the user of an attribution that fits."""
         remarks = {
             "ends before the text in {}: the rest counts as 0.": self.cut,
-            "says nothing about any unit of {}, which are skipped.": self.silent,
+            "covers no unit of {}, which are skipped.": self.silent,
             "has the same number for all units in {}: their rationale is a random draw.": self.constant,
             "has scores for fewer units than a rationale holds in {}: the rest of these rationales is drawn at random "
             "among the units with 0. Spans without scores are taken as they are, whatever k.": self.drawn,
             "is not finite in {}, which are skipped.": self.not_finite,
-            "has scores for parts of several units in {}: the units of a part share its score, and where k cuts "
-            "through a part, they are drawn at random. A larger --unit avoids this.": self.coarse,
+            "has scores that cover several units in {}: these units share the score, and where k divides them, "
+            "some are drawn at random. A larger --unit avoids this.": self.coarse,
             "explains some labels only in {}: where the run explains another label, the example is skipped and "
             "counted.": self.some_labels,
         }

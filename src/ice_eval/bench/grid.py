@@ -144,7 +144,7 @@ def _entry(value: object, where: str, known: Mapping[str, Reader], *keys: str) -
 def _refuse_doubles(names: Sequence[str], where: str) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigError(f"{where}: '{twice}' stands there twice; give one of them another name.")
+        raise ConfigError(f"{where}: '{twice}' is listed twice; give one of them another name.")
 
 
 # --- grids --------------------------------------------------------------------------------------------------------
@@ -416,8 +416,7 @@ def _check_settings(settings: Mapping[str, Any], models: Sequence[ModelEntry], t
     for model in models:
         if task.subject == "text" and model.is_served and config.unit != "word":
             raise ConfigError(
-                f"{where}: '{model.name}' is behind a server, and how that cuts a text into tokens is its own affair; "
-                "give `unit: word`."
+                f"{where}: '{model.name}' is behind a server, so its tokens are not known here; give `unit: word`."
             )
 
 
@@ -433,7 +432,7 @@ def _models(given: Sequence[object], where: str, folder: Path, base_url: str | N
         found.append(entry)
     if base_url is not None and not any(entry.is_served for entry in found):
         raise ConfigError(
-            f"{where}: 'base_url' is about models behind a server, and none of them is; write {SERVED}NAME, or leave "
+            f"{where}: 'base_url' applies only to served models, and the grid has none; write {SERVED}NAME, or leave "
             "it out."
         )
     names = [entry.name for entry in found]
@@ -477,7 +476,7 @@ def _loadable(given: Mapping[str, Any], where: str, folder: Path) -> str:
     name: str = given["model"]
     for key in (key for key in _OF_SERVERS if key in given):
         raise ConfigError(
-            f"{where}: '{key}' is about a model behind a server, and '{name}' is none; write {SERVED}{name} if a "
+            f"{where}: '{key}' applies only to served models, and '{name}' is not one; write {SERVED}{name} if a "
             "server has it."
         )
     place = folder / home_expanded(name)
@@ -488,10 +487,10 @@ def _served(given: Mapping[str, Any], where: str) -> Served:
     name: str = given["model"]
     if "base_url" not in given:
         raise ConfigError(
-            f"{where}: '{name}' is behind a server; add its address: {{model: {name}, base_url: http://localhost:8000/v1}}."
+            f"{where}: '{name}' is served; add its address: {{model: {name}, base_url: http://localhost:8000/v1}}."
         )
     for key in (key for key in OF_LOADING if key in given):
-        raise ConfigError(f"{where}: '{key}' is about a model that is loaded here, and '{name}' is behind a server.")
+        raise ConfigError(f"{where}: '{key}' applies only to models loaded here, and '{name}' is behind a server.")
     try:
         own = {"timeout_s" if key == "timeout" else key: given[key] for key in _OF_SERVERS if key in given}
         return Served(name.removeprefix(SERVED), **own)

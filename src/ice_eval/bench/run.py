@@ -63,7 +63,7 @@ class BenchFolder:
         # A grid that was killed at once leaves almost nothing.
         left = {name for name in names if not name.startswith(DRAFT)} <= {"runs", ".lock"}
         if self.path.exists() and not (self.is_one(self.path) or (self.path.is_dir() and left)):
-            raise ConfigError(f"{self.path} exists and is no bench folder; choose an --out that is empty or new.")
+            raise ConfigError(f"{self.path} exists but is not a bench folder; choose an --out that is empty or new.")
         try:
             (self.path / "runs").mkdir(parents=True, exist_ok=True)
         except OSError as exc:

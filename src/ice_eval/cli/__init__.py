@@ -105,7 +105,7 @@ def main() -> None:
 
     def interrupted(number: int, frame: object) -> None:
         interrupts.append(number)
-        _output.print_text("\ninterrupted; the same command again continues where it was.", error=True)
+        _output.print_text("\ninterrupted; run the same command to continue.", error=True)
         sys.exit(128 + number)
 
     if threading.current_thread() is threading.main_thread():
@@ -128,7 +128,7 @@ def main() -> None:
         if exc.errno == errno.ENAMETOOLONG:
             _fail(f"{exc.filename}: {exc.strerror}; give a shorter one.", code=2)
         where = "" if exc.filename is None else f"{exc.filename}: "
-        _fail(f"{where}{exc.strerror}; the same command again continues.", code=1)
+        _fail(f"{where}{exc.strerror}; run the same command to continue.", code=1)
     except SystemExit:
         if interrupts:  # libraries that wait for other processes may end with an exit of their own
             sys.exit(128 + interrupts[0])

@@ -160,14 +160,14 @@ def _model(name: str, served: dict[str, Any]) -> "str | Served":
     if not name.startswith("openai:"):
         for given in served:
             raise ConfigError(
-                f"{SETTINGS[given].option} is about a model behind a server, and --model {name} is none; write "
+                f"{SETTINGS[given].option} applies only to served models, and {name} is not one; write "
                 f"--model openai:{name} if a server has it."
             )
         return name
     from ice_eval.models import SERVED, Served
 
     if "base_url" not in served:
-        raise ConfigError(f"--model {name} is behind a server; add its address: --base-url http://localhost:8000/v1.")
+        raise ConfigError(f"--model {name} is served; add its address: --base-url http://localhost:8000/v1.")
     reached = {"timeout_s" if given == "timeout" else given: value for given, value in served.items()}
     return Served(name.removeprefix(SERVED), **reached)
 
@@ -181,7 +181,7 @@ def _attributions(known: tuple[str, ...] | None, files: list[str]) -> tuple[str,
     for each in files:
         name, _, file = (part.strip() for part in each.partition("="))
         if not name or not file:
-            raise ConfigError(f"--attribution-file {each}: NAME=FILE is expected, as mine=explanations.jsonl.")
+            raise ConfigError(f"--attribution-file {each}: NAME=FILE is expected, such as mine=explanations.jsonl.")
         if name in found:
             raise ConfigError(f"--attribution-file {each}: another attribution is named '{name}'; choose another name.")
         found[name] = Path(file)
@@ -227,7 +227,7 @@ def _read_set(context: typer.Context, pairs: list[str] | None) -> list[str] | No
     for pair in pairs or ():
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError(f"--set {pair}: NAME=VALUE is expected, as --set n_fills=4.")
+            raise ConfigError(f"--set {pair}: NAME=VALUE is expected, such as --set n_fills=4.")
         name, found = _named(context, f"--set {pair}", key.strip(), value.strip())
         context.default_map = {**(context.default_map or {}), name: found}
     return pairs
@@ -289,7 +289,7 @@ def check_format(style: str | None, out: Path | None, *, also: Sequence[str] = (
     if style is None:
         return
     if style == "parquet" and out is None:
-        raise ConfigError("parquet is no text; give a folder for its files: --out DIR.")
+        raise ConfigError("parquet cannot be printed; write it to a folder: --out DIR.")
     for name in (name for name, given in others.items() if given):
         raise ConfigError(f"--format and --{name} exclude each other; give one of them.")
 
@@ -375,7 +375,7 @@ def _columns(given: str | Mapping[str, str]) -> Mapping[str, str]:
         return given
     pairs = [[part.strip() for part in pair.partition("=")[::2]] for pair in names(given)]
     if not all(ours and theirs for ours, theirs in pairs):
-        raise ConfigError(f"--columns {given}: NAME=COLUMN is expected, as text=comment,label=sentiment,id=review_id.")
+        raise ConfigError(f"--columns {given}: NAME=COLUMN is expected, such as text=comment,id=review_id.")
     return dict(pairs)
 
 
@@ -409,9 +409,7 @@ def task_of_run(run: "RunFolder", flags: TaskFlags) -> "Task":
     chosen = task_of(TaskFlags(**given))
     identity = manifest.identity
     if identity.get("lexicon", lexicon_hash(chosen)) != lexicon_hash(chosen):
-        raise ConfigError(
-            f"the lexicon of the task '{chosen.name}' is another than that of {run.path}; give its --task."
-        )
+        raise ConfigError(f"the lexicon of the task '{chosen.name}' differs from that of {run.path}; give its --task.")
     config = manifest.config
     chosen = read_as(chosen, **config.reading)
     return in_chat(chosen, bool(identity["chat"]), None if identity["system"] is None else str(identity["system"]))
@@ -423,5 +421,5 @@ def _data_of(run: "RunFolder", known: "Task | None") -> Path | None:
     if known is not None and origin == known.data.origin:
         return None
     if not Path(origin).is_file():
-        raise ConfigError(f"the data of {run.path} ({origin}) are not there; give them as --data FILE.")
+        raise ConfigError(f"the data of {run.path} ({origin}) were not found; give them as --data FILE.")
     return Path(origin)

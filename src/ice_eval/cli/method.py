@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 
 def listing(what: Annotated[str | None, Argument(metavar="[KIND]", help=_KINDS)] = None, as_json: Json = False) -> None:
-    """List what is known by name, with a line on each; without KIND, names alone."""
+    """List built-in names of a KIND with a line on each; without KIND, all names."""
     known = _lists()
     if what is None:
         every = {kind: [entry.name for entry in entries()] for kind, entries in known.items()}
@@ -52,7 +52,7 @@ def listing(what: Annotated[str | None, Argument(metavar="[KIND]", help=_KINDS)]
             return
         for kind, found in every.items():
             print_line(f"{kind + ':':<14}{', '.join(found)}", indent=14)
-        print_line("\nice list KIND says what each is.")
+        print_line("\nice list KIND describes each.")
         return
     if what not in known:
         raise ConfigError(f"cannot list '{what}'{did_you_mean(what, list(known))} Known: {', '.join(known)}.")
@@ -224,16 +224,16 @@ def _print_table(name: str, style: str | None, out: Path | None, *, as_json: boo
 
 
 def selftest(
-    seed: Annotated[int, Option(help="Defines texts, random sets and every other draw.")] = 0,
-    quick: Annotated[bool, Option("--quick", help="A fraction of the examples: gross faults only.")] = False,
+    seed: Annotated[int, Option(help="Seed of texts, random sets and all other draws.")] = 0,
+    quick: Annotated[bool, Option("--quick", help="Use few examples: finds only large errors.")] = False,
     full: Annotated[bool, Option("--full", help="Print the worst check of each kind.")] = False,
     every: Annotated[bool, Option("--all", help="Print every check.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Test the method itself, on models whose truth is known.
+    """Test the method itself on models whose correct explanations are known.
 
-    Random explanations must pass no more often than the level says, true ones must be found, and opposite ones named.
-    Exits with 1 if a guarantee fails: p < 0.001. Takes three to five minutes on two cores.
+    Random explanations must pass no more often than stated, true ones must be found, and negated ones must be called
+    anti-faithful. Exits with 1 if a guarantee fails: p < 0.001. Takes three to five minutes on two cores.
     """
     print_text("loading the self-test …", error=True)
     from ice_eval import selftest as tests

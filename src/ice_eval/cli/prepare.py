@@ -29,7 +29,7 @@ def _root() -> None:
 
 @app.command("new")
 def new(
-    file: Annotated[Path, Argument(help="Where to write it, as mine.yaml.")],
+    file: Annotated[Path, Argument(help="File to write, e.g. mine.yaml.")],
     data: Annotated[Path | None, Option(help="Your .jsonl or .csv: its fields and labels are filled in.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -43,7 +43,7 @@ def new(
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError as exc:
-        raise ConfigError(f"{file} is there already, and is left as it is; choose another name.") from exc
+        raise ConfigError(f"{file} already exists and was not changed; choose another name.") from exc
     except OSError as exc:
         raise ConfigError(f"{file} cannot be written: {exc.strerror}.") from exc
     if as_json:
@@ -57,7 +57,7 @@ def new(
 def check(
     values: dict[str, Any],
     task: Annotated[str, Argument(help="A name of `ice list tasks`, a task file, or a .jsonl or .csv file.")],
-    model: Annotated[str, Option(help="Model, as of `ice run`.")],
+    model: Annotated[str, Option(help="Model, as for `ice run`.")],
     as_json: Json = False,
 ) -> None:
     """Show rendered prompts, their protected parts, label tokens, and accuracy on 50 rows."""
@@ -104,15 +104,15 @@ def _facts(found: "TaskCheck") -> list[str]:
     for label in found.labels:
         tokens = " ".join(repr(token) for token in label.tokens) or f"class {label.token_ids[0]}"
         lines.append(
-            f"  {label.label}: {label.word!r} = {tokens}; said to an empty text with probability {label.prior:.2f}, "
-            f"to {100 * label.predicted:.0f} % of {found.n} examples"
+            f"  {label.label}: {label.word!r} = {tokens}; probability {label.prior:.2f} after an empty text, "
+            f"predicted for {100 * label.predicted:.0f} % of {found.n} examples"
         )
     accuracy = "unknown (no gold labels)"
     if found.accuracy is not None and found.majority is not None:
         accuracy = f"{100 * found.accuracy:.0f} % (always the most frequent label: {100 * found.majority:.0f} %)"
     lines.append(f"accuracy on {found.n} examples: {accuracy}")
     if found.label_mass is not None:
-        advice = "; the model would rather write something else: another prompt, or --chat, may help"
+        advice = "; the model would usually write something else: try another prompt, or --chat"
         held = f"{100 * found.label_mass:.2g} % of what the model may write next"
         lines.append(f"the labels hold {held} (median){advice if found.label_mass < _LITTLE_MASS else ''}")
     lines.append(f"units per text: {found.median_units:g} in the median; texts cut to fit: {found.truncated}")
@@ -138,7 +138,7 @@ def validate(
 ) -> None:
     """Check before a run that explanations in a file fit the examples: exit 0 if all do, 2 if one does not.
 
-    Takes all options of `ice run`; those that do not matter here are ignored.
+    Takes all options of `ice run`; options that do not matter here are ignored.
     """
     from ice_eval.analysis import check_explanations
     from ice_eval.attributions import explained
@@ -182,11 +182,11 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
     counted = (
         ("skipped", fit.too_short, "examples have fewer than two units, and need no explanation"),
         ("cut", fit.cut, "explanations end before the text does"),
-        ("skipped", fit.silent, "explanations say nothing about any unit"),
+        ("skipped", fit.silent, "explanations cover no unit"),
         ("constant", fit.constant, "have the same number for all units: their rationale is a random draw"),
         ("drawn", fit.drawn, "have scores for fewer units than a rationale holds: the rest is a random draw"),
         ("skipped", fit.not_finite, "explanations have numbers that are not finite"),
-        ("coarse", fit.coarse, "have scores for parts of several units, which share them"),
+        ("coarse", fit.coarse, "have scores that cover several units, which share them"),
         ("labels", fit.some_labels, "explain some labels only: skipped where the run explains another"),
         ("unused", found.unused, "explanations belong to none of these examples"),
     )
@@ -199,7 +199,7 @@ def _lines(found: "ExplanationCheck") -> Iterator[str]:
         also = f" (also {', '.join(named)}{' …' if len(fit.mismatches) > _NAMED else ''})" if named else ""
         yield f"mismatch:  {len(fit.mismatches)} do not fit; the first{also}:\n\n{fit.mismatches[0]}\n"
     if fit.missing or fit.mismatches:
-        yield 'An example with {"id": …, "spans": []} is skipped for this attribution, and counted as left out.'
+        yield 'An example with {"id": …, "spans": []} is skipped for this attribution, and counted.'
 
 
 @takes(*names_of(LOADING))
@@ -219,7 +219,7 @@ def translate(
 ) -> None:
     """Translate a data file; ids and labels are kept.
 
-    The same command again continues. `ice compare ORIGINAL TRANSLATED --by-id` compares the two runs.
+    Run the same command to continue. `ice compare ORIGINAL TRANSLATED --by-id` compares the two runs.
     """
     from ice_eval.models import LoadSettings
     from ice_eval.tasks import FileData
@@ -238,7 +238,7 @@ def translate(
     given = FileData(data)
     chosen = translated_fields(given, None if fields is None else names(fields))
     if not to.strip():
-        raise ConfigError("--to is empty; a language is expected, as fra_Latn.")
+        raise ConfigError("--to is empty; a language is expected, such as fra_Latn.")
     provenance = Provenance(
         model=model, to=to, source=source, beams=beams, batch=batch, fields=chosen, load_in=how.load_in
     )
@@ -249,6 +249,6 @@ def translate(
         return
     print_text(f"{found.path}: {found.n} examples, {', '.join(chosen)} in {to}.")
     if found.n_before:
-        print_text(f"{found.n_before} of them were there from before.")
+        print_text(f"{found.n_before} of them were translated earlier.")
     if found.dropped:
         print_text(f"Left out, as they may point into the original texts: {', '.join(found.dropped)}.")

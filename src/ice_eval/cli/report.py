@@ -55,7 +55,7 @@ def run_folders(paths: Iterable[Path]) -> "list[RunFolder]":
     for path in paths:
         runs = BenchFolder(path).finished() if BenchFolder.is_one(path) else [RunFolder.existing(path)]
         if not runs:
-            raise ConfigError(f"no run of the grid in {path} is finished; `ice bench {path}` goes on with it.")
+            raise ConfigError(f"no run of the grid in {path} is finished; `ice bench {path}` continues it.")
         found += runs
     return found
 
@@ -79,8 +79,8 @@ def report(
         list[str] | None,
         Option(
             metavar="VERDICT",
-            help="Exit with 1 if a verdict is one of these words, as 'anti-faithful,operators disagree'. An unknown "
-            "word prints all that are known. May be repeated.",
+            help="Exit with 1 if a verdict is one of these words, e.g. 'anti-faithful,operators disagree'. An unknown "
+            "word lists the known ones. May be repeated.",
         ),
     ] = None,
     fail_for: Annotated[
@@ -201,7 +201,7 @@ def figure_records(drawn: "Iterable[FigureFiles]") -> list[dict[str, Any]]:
 def compare(
     folders: Annotated[list[Path], Argument(help="Two run folders or more; each is compared with the first.")],
     paper: Annotated[bool, Option("--paper", help="Compare one run with the paper's win rates.")] = False,
-    by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone: translations.")] = False,
+    by_id: Annotated[bool, Option("--by-id", help="Pair examples by id alone, as for translations.")] = False,
     html: Annotated[Path | None, Option(help="Write the comparison as one HTML file.")] = None,
     style: Format = None,
     out: DataFolder = None,
@@ -268,14 +268,14 @@ def _compare_with_paper(folders: list[Path], style: str | None, out: Path | None
 
 def measures(
     folders: Folders,
-    only: Annotated[str | None, Option(metavar="NAMES", help="Some measures alone, as in 'ice list measures'.")] = None,
+    only: Annotated[str | None, Option(metavar="NAMES", help="Compute only these; see `ice list measures`.")] = None,
     style: Format = None,
     out: DataFolder = None,
     as_json: Json = False,
 ) -> None:
     """Print other measures of finished runs, such as agreement with human rationales; no model is needed.
 
-    A measure that the folders do not allow gets a line that says what is missing.
+    If a measure cannot be computed, a line says what is missing.
     """
     from ice_eval.analysis.measures import measured
     from ice_eval.analysis.measures import measures as known

@@ -53,9 +53,9 @@ def reproduce(
 ) -> None:
     """Run the grids of the paper's tables and figures, and write them in the paper's layout.
 
-    OUT/tables gets LaTeX, CSV, SVG and PDF, beside the published numbers with differences and intervals. The same
-    command again continues; options that are left out keep the values of the folder. Failed runs are recorded and
-    the others continue; the exit code is then 1.
+    OUT/tables gets LaTeX, CSV, SVG and PDF, beside the published numbers with differences and intervals. Run
+    the same command to continue, with the options of the folder. If a run fails, the others continue, and the exit
+    code is 1.
 
     Example: ice reproduce tab:ksweep --models smollm2 --n 40 --data-dir DATA
     """

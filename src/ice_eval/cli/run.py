@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Evaluate explanations of a model against random ones of equal size.
 
-    The same command again continues. Attributions, operators, directions, nulls, k and --eraser may be added later;
+    Run the same command to continue. Attributions, operators, directions, nulls, k and --eraser may be added later;
     other changes need another folder.
 
     Example: ice run --model smollm2 --task sst2 --n 100 --out first
@@ -77,8 +77,8 @@ def run(
 @takes_evaluation
 def plan(
     values: dict[str, Any],
-    width: Annotated[float | None, Option(help="Wanted width of the 95 % intervals, as 0.05.")] = None,
-    detect: Annotated[float | None, Option(help="Wanted smallest detectable win rate, as 0.55.")] = None,
+    width: Annotated[float | None, Option(help="Wanted width of the 95 % intervals, e.g. 0.05.")] = None,
+    detect: Annotated[float | None, Option(help="Wanted smallest detectable win rate, e.g. 0.55.")] = None,
     pilot: Annotated[int, Option(help="Number of examples in the pilot.")] = 32,
     hourly_price: Annotated[float | None, Option(help="Price of an hour of this machine in dollars.")] = None,
     as_json: Json = False,
@@ -127,7 +127,7 @@ def bench(
     n: Annotated[int | None, Option(help="Examples of every run, in place of the grid's.")] = None,
     data_dir: Annotated[Path | None, Option(metavar="DIR", help="Folder of data: TASK.jsonl or TASK.csv.")] = None,
     base_url: Annotated[
-        str | None, Option(metavar="URL", help="Server of models openai:NAME that the grid gives no other.")
+        str | None, Option(metavar="URL", help="Server of openai:NAME models without one in the grid.")
     ] = None,
     out: Annotated[Path | None, Option(help="Bench folder; by default one under ice-bench/.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Print the plan and stop.")] = False,
@@ -137,8 +137,8 @@ def bench(
 ) -> None:
     """Run a grid of models, tasks and prompts, and summarise its results.
 
-    Its tasks are about texts, or all about chains of thought (`gsm8k`). Failed runs are recorded and the others
-    continue; the exit code is then 1. The same command again continues, and retries failed runs.
+    If a run fails, the others continue, and the exit code is 1. Run the same command to continue and to retry failed
+    runs.
     """
     check_share("--max-dropped", max_dropped)
     from ice_eval.api.progress import Bar
@@ -178,10 +178,10 @@ def _chosen_grid(path: Path | None, preset: str | None, out: Path | None, **chan
     from ice_eval.results import slug
 
     if (path is None) == (preset is None):
-        raise ConfigError("a grid is expected, as `ice bench GRID.yaml`, or --preset NAME; see `ice list presets`.")
+        raise ConfigError("give a grid, such as `ice bench GRID.yaml`, or --preset NAME; see `ice list presets`.")
     if path is not None and BenchFolder.is_one(path):
         if out is not None:
-            raise ConfigError(f"{path} is a bench folder and goes on there; leave out --out.")
+            raise ConfigError(f"{path} is a bench folder, which is continued in place; leave out --out.")
         return BenchFolder(path).grid(**changes), BenchFolder(path)
     if path is not None and path.is_dir():
         raise ConfigError(
@@ -193,7 +193,7 @@ def _chosen_grid(path: Path | None, preset: str | None, out: Path | None, **chan
 
 def _left_out(grid: "Grid") -> list[str]:
     names = ", ".join(grid.left_out)
-    return [f"Left out for want of data: {names}; --data-dir DIR takes their files from DIR."] if names else []
+    return [f"Skipped without data: {names}. Put their files into DIR and add --data-dir DIR."] if names else []
 
 
 def _print_grid(folder: "BenchFolder", grid: "Grid", *, as_json: bool, full: bool) -> None:
@@ -243,19 +243,19 @@ def f_fidelity(
     values: dict[str, Any],
     run: Annotated[Path, Argument(help="The folder of a finished run of a sequence classifier.")],
     out: Annotated[Path, Option(help="Folder of the new run, of the adapted copy.")],
-    model: Annotated[str | None, Option(help="The run's model, if its name does not lead to it.")] = None,
+    model: Annotated[str | None, Option(help="The run's model, if it is not found by its name.")] = None,
     epochs: Annotated[int, Option(help="Passes over the training examples.")] = 3,
     share: Annotated[float | None, Option(help="Largest share of units to remove in training.")] = None,
     lr: Annotated[float, Option(help="Learning rate.")] = 5e-5,
     batch_size: Annotated[int, Option(help="Examples per step of training.")] = 16,
-    seed: Annotated[int, Option(help="Defines what training removes, its order and dropout.")] = 0,
+    seed: Annotated[int, Option(help="Seed of removed units, their order and dropout.")] = 0,
     save_model: Annotated[Path | None, Option(metavar="DIR", help="Where to write the adapted copy.")] = None,
     as_json: Json = False,
 ) -> None:
     """Repeat a run on a copy of its classifier that was fine-tuned on inputs with units removed.
 
     Explanations, labels, random sets and fills are those of the run (F-Fidelity, Zheng et al. 2025). Options of the
-    task are needed only where the manifest does not lead to it.
+    task are needed only if the manifest does not name it.
     """
     from ice_eval.api.progress import Bar
     from ice_eval.f_fidelity import f_fidelity as adapted_run

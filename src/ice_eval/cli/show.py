@@ -61,8 +61,7 @@ def show(
 ) -> None:
     """List the examples of a run, or show one: text, attributions, rationales in their nulls, rows.
 
-    In a terminal attributions are shades and rationales are underlined; elsewhere rationales are in brackets. Steps of
-    chains are shaded by the effect of their removal.
+    In a terminal attributions are shades and rationales are underlined; elsewhere rationales are in brackets.
     """
     from ice_eval.report.example import example_lines
     from ice_eval.results import RunFolder, view_example
@@ -201,15 +200,15 @@ def _record(row: "LedgerRow", view: "ExampleView") -> dict[str, Any]:
 def view(
     folder: Annotated[Path, Argument(help="Folder with runs, in it or below it.")] = Path("."),
     port: Annotated[int, Option(help="Port on this machine; 0 chooses a free one.", min=0, max=65535)] = 0,
-    no_browser: Annotated[bool, Option("--no-browser", help="Print the address, and open no browser.")] = False,
+    no_browser: Annotated[bool, Option("--no-browser", help="Print the address without opening a browser.")] = False,
     models: Annotated[
-        Path | None, Option(metavar="DIR", help="Folder with local models by name, for questions to them.")
+        Path | None, Option(metavar="DIR", help="Folder with local models by name, for what-if questions.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show many runs in the browser: an index, their reports, comparisons, and what-if questions to a model.
+    """Show many runs in the browser: an index, their reports, comparisons, and what-if questions.
 
-    The server answers on this machine alone, to whoever has the printed address. It writes nothing. Ctrl-C ends it.
+    Only this machine can open the printed address. The server writes nothing. Ctrl-C stops it.
     """
     for module in ("starlette", "uvicorn"):
         require(module, install="ice-eval[view]", purpose="to show runs")
@@ -218,7 +217,7 @@ def view(
     from ice_eval.view.server import HOST, application, listening_on, stoppable
 
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is no folder; give one with runs: ice view FOLDER.")
+        raise ConfigError(f"{folder} is not a folder; give one with runs: ice view FOLDER.")
     runs = RunIndex(folder)
     entries = runs.entries()
     if not entries:
@@ -233,7 +232,7 @@ def view(
             print_json({"url": url, "runs": len(entries)})
         else:
             count = "1 run" if len(entries) == 1 else f"{len(entries)} runs"
-            print_text(f"{count} in {as_text(folder.resolve())} (Ctrl-C ends the server)\n{url}")
+            print_text(f"{count} in {as_text(folder.resolve())} (Ctrl-C stops the server)\n{url}")
         sys.stdout.flush()
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
@@ -247,7 +246,7 @@ def view(
 def audit_infill(
     values: dict[str, Any],
     folder: Annotated[Path | None, Argument(metavar="[RUN]", help="A finished run with infill rows.")] = None,
-    model: Annotated[str | None, Option(help="Whose tokenizer to use; by default the run's.")] = None,
+    model: Annotated[str | None, Option(help="Model whose tokenizer is used; by default the run's.")] = None,
     n: Annotated[int | None, Option(min=2, help="Examples of the pool; by default 2,000.")] = None,
     unit: Annotated[str | None, Option(help="token (by default) or word.")] = None,
     words: Annotated[

@@ -103,7 +103,7 @@ class Explanation:
             if not all(isinstance(place, int | np.integer | None) for place in (start, end)):
                 raise DataError(f"a piece begins at {start!r:.60} and ends at {end!r:.60}, not at whole numbers.")
             if text is None and (start is None or end is None):
-                raise DataError("a piece says neither what it spells nor where it begins and ends.")
+                raise DataError("a piece has neither a text nor a start and an end.")
         if self.scores.ndim == 2 and self.classes and len(self.classes) != self.scores.shape[1]:
             named = f"{len(self.classes)} classes are named, {list(self.classes)!r:.60}"
             raise DataError(f"{named}, and each piece has scores of {self.scores.shape[1]}.")
@@ -150,7 +150,7 @@ def read(source: object) -> Iterator[Explanation]:
     elif isinstance(source, Sequence) or (isinstance(source, np.ndarray) and source.ndim > 1):
         yield from map(_one, source)
     else:
-        raise DataError(f"{type(source).__name__} is no explanation. Known: {known}, numbers, or a function.")
+        raise DataError(f"{type(source).__name__} is not a known explanation. Known: {known}, numbers, or a function.")
 
 
 def _format_of(source: object) -> Format | None:

@@ -167,7 +167,7 @@ class LoadSettings:
         """Raise a `ConfigError` if `what`, which transformers does not load, should be spread or quantised."""
         given = [f"--{name.replace('_', '-')}" for name in ("device_map", "load_in") if getattr(self, name) is not None]
         if given:
-            raise ConfigError(f"{' and '.join(given)} is for models that transformers loads, and {what} is none.")
+            raise ConfigError(f"{' and '.join(given)} is for models that transformers loads, and {what} is not one.")
 
     def parsed_map(self) -> str | dict[str, int | str] | None:
         if self.device_map is None or self.device_map in DEVICE_MAPS:
@@ -183,8 +183,8 @@ class LoadSettings:
         try:
             content: Any = json.loads(path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as exc:
-            why = "it is no text" if isinstance(exc, UnicodeDecodeError) else why_no_json(exc)
-            raise ConfigError(f"{path} is no JSON file: {why}.") from exc
+            why = "it is not text" if isinstance(exc, UnicodeDecodeError) else why_no_json(exc)
+            raise ConfigError(f"{path} is not a JSON file: {why}.") from exc
         devices = content.values() if isinstance(content, dict) else [None]
         if not content or not all(isinstance(each, int | str) and not isinstance(each, bool) for each in devices):
             raise ConfigError(
@@ -200,7 +200,7 @@ class LoadSettings:
         for part in self.max_memory.split(","):
             name, _, size = (each.strip() for each in part.partition("="))
             if not name or not size:
-                raise ConfigError(f"--max-memory {self.max_memory}: DEVICE=SIZE is expected, as 0=20GiB,cpu=60GiB.")
+                raise ConfigError(f"--max-memory {self.max_memory}: DEVICE=SIZE is expected, e.g. 0=20GiB,cpu=60GiB.")
             found[int(name) if name.isdecimal() else name] = size
         return found
 

@@ -81,7 +81,7 @@ class SequenceClassifier(HFModel):
         places = alike or list(range(len(classes)))
         pairs = ", ".join(f"{classes[place]} = {label}" for place, label in zip(places, task.labels, strict=True))
         how = "matched by how they begin" if alike else "taken in order"
-        note = f"{self.name} names its classes otherwise than the task; {how}: {pairs}. Give --labels if that is wrong."
+        note = f"{self.name} and the task name the classes differently; {how}: {pairs}. Give --labels if that is wrong."
         return Labels(task.labels, tuple((place,) for place in places), are_classes=True, classes=classes, note=note)
 
     @property
@@ -111,7 +111,7 @@ class SequenceClassifier(HFModel):
         if not self._is_multi_label or len(labels.classes) > self.model.config.num_labels:
             return []
         return [
-            f"{self.name} judges each of its classes by itself (multi-label), and here the labels of the task compete: "
+            f"{self.name} is a multi-label model, but the labels of the task compete: "
             f"scores are a softmax over them. Explain one class at a time: --labels 'not {labels.names[-1]},"
             f"{labels.names[-1]}'."
         ]

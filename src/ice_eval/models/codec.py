@@ -61,7 +61,7 @@ class HFCodec:
         if self._why_bos is None:
             return []
         token = self.tokenizer.bos_token
-        return [f"the tokenizer adds no {token} before a text; it is put there, because {self._why_bos}."]
+        return [f"the tokenizer adds no {token} before a text; ICE adds it, because {self._why_bos}."]
 
     def tokenize(self, text: str, pair: str | None = None, *, framed: bool = False) -> Tokens:
         """Return ids and positions; a `framed` text of a language model gets the beginning that it lacks."""

@@ -200,5 +200,5 @@ def from_path(path: str) -> FunctionModel:
     finally:
         sys.path.remove(os.getcwd())
     if not callable(function):
-        raise ConfigError(f"'python:{path}' is no function.")
+        raise ConfigError(f"'python:{path}' is not a function.")
     return FunctionModel(function, name=path)

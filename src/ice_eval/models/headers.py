@@ -53,7 +53,7 @@ def check_kinds(folder: Path) -> None:
     """Raise HeaderError for a pipe or a device in a model's folder: reading one may never end."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.suffix in _READ and path.exists() and not (path.is_file() or path.is_dir()):
-            raise HeaderError(f"{path.name} is no regular file")
+            raise HeaderError(f"{path.name} is not a regular file")
 
 
 def no_object(folder: Path | None) -> HeaderError | None:
@@ -195,7 +195,7 @@ class _Gguf:
         for _ in range(n_keys):
             key, kind = self._text(self._number("Q")), self._number("I")
             if key == b"general.architecture" and kind != _STRING:
-                raise HeaderError("its general.architecture is no text")
+                raise HeaderError("its general.architecture is not text")
             self._value(kind, depth=0)
         self._take(n_tensors, "tensors", least=24)
         for _ in range(n_tensors):

@@ -123,7 +123,7 @@ def load_model(
         return _in_memory(ref)
     if ref.startswith(SERVED):
         raise ConfigError(
-            f"'{ref}' is behind a server: `ice run` and `ice plan` ask it at --base-url URL, and Python by Served(…, "
+            f"'{ref}' is a served model: add --base-url URL to `ice run` or `ice plan`; in Python, use Served(…, "
             "base_url=…); other commands need a model that can be loaded here."
         )
     if ref.startswith("python:"):
@@ -144,7 +144,7 @@ def _in_memory(ref: Model | tuple[Any, Any] | LabelFunction) -> Model:
     if hasattr(ref, "config") and hasattr(ref, "get_input_embeddings"):
         raise ConfigError("a transformers model needs its tokenizer too: give the pair (model, tokenizer).")
     if not callable(ref):
-        raise ConfigError(f"a {type(ref).__name__} is no model; see `evaluate` for what may be given.")
+        raise ConfigError(f"a {type(ref).__name__} is not a model; see `evaluate` for what it accepts.")
     return FunctionModel(ref, name=getattr(ref, "__qualname__", type(ref).__name__))
 
 

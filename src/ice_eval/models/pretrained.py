@@ -66,7 +66,7 @@ def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> HFModel:
 def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
     """Load a folder as `save_pretrained` writes it."""
     if not (path / "config.json").exists():
-        raise ConfigError(f"the folder {path} holds no config.json, so it is no transformers model.")
+        raise ConfigError(f"the folder {path} holds no config.json, so it is not a transformers model.")
     with _translated(f"the model in {path}", folder=path):
         return _load(str(path), name=name, settings=settings)
 
@@ -154,20 +154,20 @@ def load_translator(ref: str, *, source: str | None, target: str, beams: int, se
         with _translated(f"the model '{ref}'"), _quiet():
             config = _load_config(path, location)
             if not config.is_encoder_decoder:
-                needed = "an encoder-decoder that translates is needed, as NLLB."
+                needed = "a translation model is needed, such as NLLB."
                 raise ConfigError(f"'{path}' is a {config.model_type}; {needed}")
             try:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(path, **location)
             except ImportError as exc:
                 raise MissingExtraError(
-                    f"the tokenizer of '{ref}' needs a package that is not there ({_first_line(exc)}). Install it: "
+                    f"the tokenizer of '{ref}' needs a package that is not installed ({_first_line(exc)}). Install it: "
                     "pip install 'ice-eval[nllb]'"
                 ) from exc
             auto = transformers.AutoModelForSeq2SeqLM
             model = _load_weights(auto, config, path, name=ref, settings=settings, source=location)
     except NotOnHubError as exc:
         raise ConfigError(
-            f"no model '{ref}': it is no folder, and could not be downloaded from the hub ({exc})."
+            f"no model '{ref}': it is not a folder, and could not be downloaded from the hub ({exc})."
         ) from exc
     return Translator(model, tokenizer, source=source, target=target, beams=beams)
 
@@ -197,7 +197,7 @@ def _translated(what: str, *, folder: Path | None = None) -> Iterator[None]:
 
 def _load_error(what: str, exc: BaseException) -> IceError:
     if "trust_remote_code" in str(exc):
-        return ConfigError(f"{what} needs code of its own to be run, which is never done. {_TRUST}")
+        return ConfigError(f"{what} can only be loaded by running its own code, which ICE never does. {_TRUST}")
     if isinstance(exc, OSError) and "model.safetensors" in str(exc):
         return ConfigError(
             f"{what} has no weights in safetensors; pickled ones (pytorch_model.bin) can run code and are never read. "

@@ -69,7 +69,7 @@ class Served:
     """A model behind a server, and limits on its cost.
 
     Raises:
-        ConfigError: The address is none or holds a secret, or a number makes no sense.
+        ConfigError: The address is invalid or holds a secret, or a number is out of range.
     """
 
     name: str
@@ -154,11 +154,11 @@ class StoredClient:
         answers = [found[question.key] for question in questions]
         for answer in answers:
             if trying and (answer.error or "").startswith("status 500"):  # some servers' "bad request"
-                raise RefusedError(f"{server.base_url} refuses: {answer.error}")
+                raise RefusedError(f"{server.base_url} refused the request: {answer.error}")
             if not answer.answered:
                 raise ModelError(
-                    f"{server.base_url} gave no answer to a request, however often it was asked ({answer.error}); what "
-                    "was answered is kept, and the same command continues."
+                    f"{server.base_url} did not answer a request after several attempts ({answer.error}); earlier "
+                    "answers are kept, and the same command continues."
                 )
         return answers
 
@@ -680,8 +680,8 @@ class ServedModel(AskedModel):
         """Raise for empty prompts: a server takes none."""
         if not all(self._prompts(batch)):
             raise ConfigError(
-                f"without the words that may be removed nothing is left of the prompt, and {self.name} takes no empty "
-                "one; put words around the text, and use --scope content."
+                f"without the removable words the prompt is empty, which {self.name} does not "
+                "accept; put words around the text, and use --scope content."
             )
         return []
 
@@ -724,7 +724,7 @@ class ServedModel(AskedModel):
         price = "" if cost is None else f", at most about {cost:.2f}"
         return [
             f"about {n_asked:,} requests to {self.served.base_url}, {read:,} tokens to read and {written:,} "
-            f"to write{price}; rows that are alike are asked once, and answers in the folder not again."
+            f"to write{price}; equal rows are sent once, and rows with answers in the folder are not sent."
         ]
 
     def continues(self, folder: Path) -> None:

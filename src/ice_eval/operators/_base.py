@@ -62,7 +62,7 @@ def posed(operator: type[Operator], pose: str) -> type[Operator]:
         ConfigError: There is no such pose, or the operator does not act on steps.
     """
     if pose not in get_args(Pose) or "step" not in operator.units:
-        raise ConfigError(f"'@{pose}' is no pose of steps; expected: {', '.join(get_args(Pose))}.")
+        raise ConfigError(f"'@{pose}' is not a pose; expected: {', '.join(get_args(Pose))}.")
     mark = POSE_MARK + get_args(Pose).index(pose)
 
     class Posed(operator):  # type: ignore[valid-type, misc]

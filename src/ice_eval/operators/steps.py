@@ -74,7 +74,7 @@ class Shuffle(Arrangement):
 @operator("truncate")
 @dataclass(frozen=True, kw_only=True)
 class Truncate(Arrangement):
-    """The chain cut off after each step, to see from which one on the answer stands (Lanham et al., 2023)."""
+    """The chain cut off after each step, to see from which one on the answer is settled (Lanham et al., 2023)."""
 
     def orders(self, n_steps: int, count: int, rng: np.random.Generator) -> list[Units]:
         # No step, and all of them, are asked in any case. Every cut counts, so `count` does not limit them.

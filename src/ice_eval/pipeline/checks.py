@@ -160,21 +160,21 @@ def remarks(manifest: Manifest, config: RunConfig) -> Iterator[str]:
     """Yield messages for the user before the first row."""
     n_examples = manifest.data.examples
     if n_examples < config.n:
-        yield f"{config.n} examples were asked for, and the data hold {n_examples}: all of them are used."
+        yield f"the data have {n_examples} examples, fewer than n = {config.n}: all are used."
     if not config.attributions:
         return
     detectable = stats.detectable(_RANDOM, n=max(n_examples, 1), m=config.m)
     if n_examples < 2:
-        yield "a single example says nothing about a mean win rate."
+        yield "one example is not enough to estimate a mean win rate."
     elif detectable > _CERTAIN:
-        yield f"{n_examples} examples are too few to distinguish any win rate from chance; 20 are a start."
+        yield f"{n_examples} examples are too few to distinguish any win rate from chance; use at least 20."
     elif detectable > stats.FAITHFUL:
         yield (
             f"with {n_examples} examples, only win rates above about {100 * detectable:.0f} % can be distinguished "
             "from chance; weaker explanations will read as not distinguishable from random."
         )
     if config.adaptive is None and config.m + 1 < 1 / ALPHA:
-        yield f"with {config.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
+        yield f"with {config.m} random sets no single example can be significant; use at least {round(1 / ALPHA) - 1}."
     if "blacklist_without_gold" in manifest.flags:
         yield "the data have no labels, so infill avoids the label words only, not label-indicative words."
 

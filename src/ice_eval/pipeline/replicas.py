@@ -262,7 +262,7 @@ def load_replicas(
         return Replicas.here(_named(load_model(ref, **loading), name), owned=owned)
     if isinstance(ref, Served):
         raise ConfigError(
-            f"'{ref.name}' computes behind a server, so there is nothing to spread; use --executor local, and "
+            f"'{ref.name}' is served, so there is nothing to distribute; use --executor local, and "
             "--concurrency for more requests at once."
         )
     LoadSettings(**loading)  # validated before weights are loaded

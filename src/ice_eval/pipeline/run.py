@@ -151,7 +151,7 @@ def _budget(asked: int | None, info: ModelInfo, stored: Manifest | None, reporte
     assert stored.token_budget is not None, "a run with a model has a budget"
     kept = stored.token_budget
     if asked is not None and asked != kept:
-        reporter.say(f"the run goes on with its token budget of {kept}, not {asked}.")
+        reporter.say(f"the run keeps its token budget of {kept}; {asked} is ignored.")
     return kept
 
 
@@ -252,7 +252,7 @@ def _found_by_pilot(job: Job, manifest: Manifest) -> PlannedSets:
     spreads = spreads_of(job.folder, replace(manifest.config, m=m))
     enough = sets_for(list(spreads.values()), cost_of(job.folder), m=asked)
     job.reporter.say(
-        f"the run goes on with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
+        f"the run continues with {enough.m} random sets: intervals become at most about {100 * enough.wider:.0f} % "
         f"wider than with {asked}."
     )
     return PlannedSets(pilot_n=len(first), pilot_m=m, **vars(enough))

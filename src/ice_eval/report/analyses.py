@@ -63,7 +63,7 @@ def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> 
         for folder, of_run in zip(folders, result.of_runs, strict=True):
             if isinstance(of_run, Missing):
                 where = "" if len(folders) == 1 else f" of {folder.path}"
-                notes.append(f"{result.name}: nothing to say{where}: {of_run.reason}.")
+                notes.append(f"{result.name}: no result{where}: {of_run.reason}.")
     return list(dict.fromkeys(notes))
 
 
@@ -80,7 +80,7 @@ def variance_table(plan: Plan) -> Table:
         Column("variance", "variance", "fraction"),
         *(Column(name, name, "percent") for name in ("examples", "fills", "sets")),
     )
-    return table_of("Variance of a win rate, as asked, by what differs", plan.variances, shown)
+    return table_of("Variance of a win rate, as asked, by source", plan.variances, shown)
 
 
 def grid_plan_table(lines: Sequence[Mapping[str, Any]], *, rows: str = "rows") -> Table:
@@ -101,8 +101,8 @@ def grid_plan_notes(lines: Sequence[Mapping[str, Any]], *, of_chains: bool = Fal
     found = list(dict.fromkeys(f"{line['task']} cannot start: {line['problem']}" for line in lines if line["problem"]))
     if found:
         found.append("Data that the hub does not give may come from a folder: --data-dir DIR takes DIR/TASK.jsonl.")
-    counted, by = "requests to ask" if of_chains else "rows to score", "words taken for units"
-    by = "unwritten chains taken to have six steps" if of_chains else by
+    counted, by = "requests to ask" if of_chains else "rows to score", "words are counted as units"
+    by = "six steps are assumed for unwritten chains" if of_chains else by
     found += [f"{len(lines)} runs, about {sum(rows):,} {counted} in {len(rows)} of them ({by})."]
     costs = [line["cost"] for line in lines if line["cost"] is not None]
     if costs:
@@ -180,7 +180,7 @@ def answer_notes(answers: Mapping[str, Found | Missing]) -> list[str]:
     """Return notes beside these tables, and the reason why some questions have no answer."""
     notes = []
     for name, answer in answers.items():
-        said = [f"nothing to say: {answer.reason}."] if isinstance(answer, Missing) else answer.notes
+        said = [f"no result: {answer.reason}."] if isinstance(answer, Missing) else answer.notes
         notes += [f"{name.replace('_', '-')}: {note}" for note in said]
     long = [part for part in _parts(answers) if len(part.lines) > _MOST_LINES]
     return notes + [f"{part.title}: {len(part.lines) - _MOST_LINES} further lines are in bench.json." for part in long]
@@ -250,8 +250,8 @@ def audit_notes(audit: InfillAudit, fills: FillAudit | None) -> list[str]:
     found = [
         f"{audit.n} examples give {audit.units:,} units to the pool; {audit.units_blocked:,} of them "
         f"({percent(audit.units_blocked / audit.units)}) are blocked. No model was asked.",
-        f"words: label words, the task's lexicon{listed}, {audit.n_words} words altogether; units that are in them "
-        "at least every other time. The blacklist is the task's own.",
+        f"words: label words, the task's lexicon{listed}, {audit.n_words} words in all; units that belong to them "
+        "in at least half of their occurrences. The blacklist is the task's own.",
     ]
     if any(each.reference == "held out" for each in audit.judged):
         found.append(
@@ -355,7 +355,7 @@ def beside_notes(found: paper.BesidePaper) -> list[str]:
     return [
         f"{covered.count(True)} of {len(covered)} published win rates lie in the run's 95 % interval.",
         "Published win rates are estimates too, and are printed without intervals.",
-        *(f"Otherwise than in the paper: {line}" for line in found.protocol),
+        *(f"Different from the paper: {line}" for line in found.protocol),
         *([further] if found.n_without else []),
     ]
 

@@ -107,7 +107,7 @@ def _references(content: ChainSummary) -> list[dict[str, Any]]:
             for each in cut.kept[1:]  # cut off before the first step is no step at all
         ]
         settled = {"rate": cut.settled, "rate_ci": cut.settled_ci, "rate_bounds": None, "n": cut.n}
-        found.append({"name": "share of steps from which on the answer stands", **settled})
+        found.append({"name": "share of steps from which on the answer is settled", **settled})
     # Bounds that meet: there were no unreadable replies.
     return [line | {"rate_bounds": None} if len(set(line["rate_bounds"] or ())) == 1 else line for line in found]
 
@@ -198,23 +198,24 @@ def cot_tables(*summaries: Summary) -> list[Table]:
 
 
 _PLAIN: Mapping[frozenset[Pattern], str] = {
-    frozenset({"noisy"}): "Given all of its steps, the model does not reach its own answer, so nothing can be said of "
-    "the steps",
+    frozenset(
+        {"noisy"}
+    ): "Even with all of its steps, the model does not reach its own answer, so nothing can be said about the steps",
     frozenset({"parametric"}): "The model gives this answer without the steps",
-    frozenset({"decorative"}): "The answer rests little on the steps",
-    frozenset({"redundant"}): "The answer rests on the steps, but most of them can be spared",
-    frozenset({"obedient"}): "The steps carry the answer only where the prompt tells the model to rely on them",
-    frozenset({"scaffolding"}): "The answer rests on the steps in part",
+    frozenset({"decorative"}): "The answer depends little on the steps",
+    frozenset({"redundant"}): "The answer depends on the steps, but most of them are not needed",
+    frozenset({"obedient"}): "The steps carry the answer only if the prompt asks the model to rely on them",
+    frozenset({"scaffolding"}): "The answer depends on the steps in part",
     frozenset({"genuine"}): "The steps carry the answer",
-    frozenset({"parametric", "decorative"}): "The answer rests little on the steps, if at all",
-    frozenset({"scaffolding", "genuine"}): "The answer rests on the steps, at least in part",
-    frozenset({"redundant", "scaffolding", "genuine"}): "The answer rests on the steps",
+    frozenset({"parametric", "decorative"}): "The answer depends little on the steps, if at all",
+    frozenset({"scaffolding", "genuine"}): "The answer depends on the steps, at least in part",
+    frozenset({"redundant", "scaffolding", "genuine"}): "The answer depends on the steps",
 }
 """Sentences for patterns that are all possible: that of the first set with all of them."""
 _UNDETERMINED = ReasoningVerdict(reason="too few examples")
 _NO_VERDICT = (
     "No chain could be evaluated.",
-    "Nothing was taken away, so there is no verdict on the steps: paraphrase only changes their words.",
+    "No step was removed, so there is no verdict on the steps: paraphrase only changes their words.",
 )
 """Titles without a verdict: no chain is there, or no operator takes steps away."""
 _SILENCE = (
@@ -378,12 +379,12 @@ def _about_verdict(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
     if any(line.chains == "all" for line in lines):
         yield (
             f"Chains of {CHAINS['long']}: {n_of_length(there, 'long')} of {n_of_length(there, 'all')}, too few to "
-            "speak for the run. So the verdict is on chains of any length; the table has either length by itself."
+            "represent the run. So the verdict is on chains of any length; the table has each length separately."
         )
     if "short" in lengths:
         alone = "all chains here are such" if "long" not in lengths else "so they are reported apart"
         yield (
-            f"In chains of fewer than {SHORT} steps one step is always more than a fifth: more is taken away than "
+            f"In chains of fewer than {SHORT} steps one step is always more than a fifth: more is removed than "
             f"k = {REFERENCE_SHARE:g} says (column “steps taken”), and {alone}."
         )
 
@@ -395,9 +396,9 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
         yield f"Without any step the model gives the chain's own answer to {percent(empty)} of the problems."
     if content.replies_thought:
         yield (
-            f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned anew before they answered. They "
-            "need not rest on the steps that they are given, so a pose with more than 5 % of them has no verdict. Let "
-            "the model answer at once (--extra-body)."
+            f"{content.replies_thought:,} of {content.n_replies:,} replies reasoned again before they answered. They "
+            "may ignore the steps that they are given, so a pose with more than 5 % of them has no verdict. Switch "
+            "the model's thinking off (--extra-body)."
         )
     if kept := content.paraphrased.get("kept", 0):
         yield (
@@ -419,7 +420,7 @@ def _about_replies(content: ChainSummary, lines: list[CapacityLine]) -> Iterator
     if content.problems.n_asides:
         yield f"Sentences that are neither step nor answer, such as greetings: {content.problems.n_asides}, left out."
     if unread := max((line.unreadable_rate or 0 for line in lines), default=0):
-        much = " This is much: the bounds say more than the estimates." if unread > _MANY_UNREAD else ""
+        much = " This is a large share: rely on the bounds, not on the estimates." if unread > _MANY_UNREAD else ""
         yield (
             f"Up to {percent(unread)} of the replies cannot be read. They are left out of the estimates; the bounds "
             f"count them as changed, or as not.{much}"

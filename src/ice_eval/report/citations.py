@@ -25,7 +25,7 @@ MEANINGS: Mapping[ClaimWord, str] = {
     "uncited but used": "other passages carry it, and those that it cites do not.",
     "post-rationalised": "its citations do not carry it, are no better than random, and are not missed without them.",
     "parametric": "all passages together change its probability by less than a factor of two.",
-    "undetermined": "none of these can be said, often because there are too few other sets of passages.",
+    "undetermined": "none of these; often there are too few other sets of passages.",
 }
 _SCORES = (
     "Scores are mean log-probabilities of the tokens of a claim, behind the question, the passages and the answer up "
@@ -66,7 +66,7 @@ def headline(content: CitationSummary) -> str:
     """Return in plain words how many citations carry their claim, and how many claims need no passage."""
     line = leading(content)
     if line is None:
-        return "No passages were kept alone, so the run does not say which of them carry a claim."
+        return "No passages were kept alone, so the run does not show which of them carry a claim."
     if line.carried is None and content.n_claims:
         said = "Passages add next to nothing to any claim, so that no citation can carry one."
     elif line.carried is None:

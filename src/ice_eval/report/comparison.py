@@ -360,10 +360,10 @@ def adaptation_notes(adaptation: Adaptation, found: Sequence[Answered]) -> list[
         f"losses {losses}, {adaptation.seconds:g} s."
     ]
     if learnt:
-        notes.append(f"B reads better than A, beyond being less sure of itself: {learnt}.")
+        notes.append(f"B predicts better than A, and is not just less confident: {learnt}.")
     if others:
         notes.append(
-            f"B does not measurably read better than A: {others}. Where only the plain loss is lower, B is less "
-            "sure of itself and no more, and equal win rates are no evidence that odd inputs do not matter."
+            f"B does not measurably predict better than A: {others}. If only the plain loss is lower, B is just less "
+            "confident, and equal win rates are no evidence that unnatural inputs do not matter."
         )
     return [*notes, "Both explain A: explanations and explained labels are those of the deployed model."]

@@ -220,7 +220,7 @@ def drawings(folders: Sequence[RunFolder], *, simultaneous: bool = False, grid: 
         library = _library(version, vl_convert.__version__)
     except (RuntimeError, ValueError) as exc:  # a report is never lost because of its figures
         said = f"altair {altair.__version__} writes Vega-Lite {version}, and vl-convert {vl_convert.__version__} says"
-        advice = "Install both anew: pip install -U altair vl-convert-python"
+        advice = "Reinstall both: pip install -U altair vl-convert-python"
         return Drawings(missing=f"No figures: {said}: {str(exc).partition(chr(10))[0]}. {advice}")
     # The tests check every figure against the schema; here it would take most of the time.
     found = tuple(

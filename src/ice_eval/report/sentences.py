@@ -17,14 +17,14 @@ from ice_eval.results.records import AgreementLine, RobustnessLine
 from ice_eval.table import counted, percent
 
 FLAGS = {
-    "small_n": "fewer than 50 examples: the intervals hold whatever the win rates look like, so they are wide.",
+    "small_n": "fewer than 50 examples: the intervals assume nothing about the win rates, so they are wide.",
     "ties": "more than 1 % of random sets tie with the rationale: a tie says nothing for or against it.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the full text's score.",
     "grouped": "several examples share a text: intervals treat each such group as one observation.",
     "adaptive_dataset": "a pilot chose the number of random sets: enough for the data set, not for single examples.",
     "adaptive_examples": "each example took as many random sets as its tests needed.",
     "until_decided": "the run looked at its verdicts to stop early: intervals and p-values hold at any time.",
-    "exact_for_some": "short texts have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "exact_for_some": "short texts have fewer sets than requested: all were used, and the test is exact.",
     "protocol_paper": "the paper's choices: own fills in every row, ties lost, percentiles, words by the win rate.",
     "protocol_released": "the choices of the paper's released package; not to be mixed with other results.",
     "protocol_authors": "the choices of the scripts that the paper names, as far as they are known.",
@@ -34,21 +34,21 @@ FLAGS = {
     "blacklist_without_gold": "the data have no labels: infill avoided the label words only.",
     "mask-unk_writes_end_of_text": "the model has no unknown token: mask-unk wrote end-of-text tokens.",
     "mask-pad_writes_end_of_text": "the model has no padding token: mask-pad wrote end-of-text tokens.",
-    "effect_below_noise": "the effect is smaller than what rounding moves a score by: the verdict rests on rounding.",
+    "effect_below_noise": "the effect is smaller than what rounding moves a score by: the verdict depends on rounding.",
     "out_of_memory": "the device ran out of memory: batches were made smaller, which may move scores by rounding.",
     "labels_not_listed": "the server named too few tokens to find a label in some rows; their examples were left out.",
     "no_examples": "no example could be evaluated.",
 }
 """Meanings of the flags of a summary."""
 _STEP_FLAGS = FLAGS | {
-    "small_n": "fewer than 50 chains: the intervals hold whatever the win rates look like, so they are wide.",
-    "exact_for_some": "short chains have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "small_n": "fewer than 50 chains: the intervals assume nothing about the win rates, so they are wide.",
+    "exact_for_some": "short chains have fewer sets than requested: all were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the whole chain's score.",
 }
 _CLAIM_FLAGS = FLAGS | {
-    "small_n": "fewer than 50 answers: the intervals hold whatever the win rates look like, so they are wide.",
+    "small_n": "fewer than 50 answers: the intervals assume nothing about the win rates, so they are wide.",
     "grouped": "claims of one answer are not independent: intervals treat each answer as one observation.",
-    "exact_for_some": "some claims have fewer sets than were asked for: all of them were used, and the test is exact.",
+    "exact_for_some": "some claims have fewer sets than requested: all were used, and the test is exact.",
     "depends_on_score_order": "the verdict changes if sets rank by how nearly they give the score of all passages.",
 }
 SIMULTANEOUS = (
@@ -56,7 +56,7 @@ SIMULTANEOUS = (
     "may be read together."
 )
 POINT_WORDS = (
-    "By the protocol of the run a word is that of the win rate alone, whatever its interval: anti-faithful below 50 %, "
+    "By the run's protocol, the word follows the win rate alone, not its interval: anti-faithful below 50 %, "
     f"near-random below {THRESHOLD}, weakly faithful up to {100 * stats.FAITHFUL:g} %, faithful above."
 )
 PAPER_COLUMNS = (
@@ -233,8 +233,8 @@ def _notes_of_run(summary: Summary) -> Iterator[str]:
     uncertain = [line for line in lines if line.verdict and line.verdict.word == stats.NOT_DISTINGUISHABLE]
     if any(line.p_value is not None and line.p_value <= 0.05 for line in uncertain):
         yield (
-            "p tests if the explanation may be a random set, and may be small although the interval covers 50 %: the "
-            "interval must hold for every win rate in it, and verdicts follow the interval alone."
+            "p tests if the explanation may be a random set. It may be small although the interval covers 50 %: the "
+            "interval must hold for every win rate in it. Verdicts follow the interval alone."
         )
     yield from _skipped(lines)
     yield from _single_examples(lines, of_steps=of_steps)

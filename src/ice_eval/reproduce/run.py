@@ -144,9 +144,7 @@ class Reproduction:
         if path.exists() and not path.is_dir():
             raise ConfigError(f"{path} is a file; --out takes a folder.")
         if path.is_dir() and not file.is_file() and any(path.iterdir()):
-            raise ConfigError(
-                f"{path} exists and is no folder of a reproduction; choose an --out that is empty or new."
-            )
+            raise ConfigError(f"{path} exists but is not a reproduction folder; choose an --out that is empty or new.")
         earlier = read_json(file) if file.is_file() else {}
         merged = {**earlier, **{name: value for name, value in given.items() if value is not None}}
         models = {name: tuple(each) for name, each in (merged.pop("models", None) or {}).items()}

@@ -119,7 +119,7 @@ class RunFolder:
         if not (path / "manifest.json").is_file():
             inside = sorted(found.parent.name for found in path.glob("*/manifest.json"))
             hint = f"Try {path / inside[0]}." if inside else "Give the folder that `ice run` printed."
-            raise ConfigError(f"{path} is no run folder: it has no manifest.json. {hint}")
+            raise ConfigError(f"{path} is not a run folder: it has no manifest.json. {hint}")
         folder = cls(path)
         folder.manifest()
         return folder

@@ -76,7 +76,7 @@ def stored_run(folder: RunFolder, asked: Mapping[str, Scalar]) -> Manifest | Non
     """
     if folder.is_new:
         if folder.is_foreign:
-            raise ConfigError(f"{folder.path} exists and is no run folder; choose an --out that is empty or new.")
+            raise ConfigError(f"{folder.path} exists but is not a run folder; choose an --out that is empty or new.")
         return None
     manifest = RunFolder.existing(folder.path).manifest()
     stored = manifest.identity

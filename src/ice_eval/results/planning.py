@@ -302,7 +302,7 @@ def _warnings(
         found = f"a win rate of {100 * asked.detectable_win_rate:.1f} %" if asked.detectable_win_rate <= 1 else "none"
         yield f"{asked.n} examples distinguish {found} from chance, not one of {100 * detect:g} %."
     if adaptive is None and asked.m + 1 < 1 / ALPHA:
-        yield f"with {asked.m} random sets no single example can be significant; {round(1 / ALPHA) - 1} are the least."
+        yield f"with {asked.m} random sets no single example can be significant; use at least {round(1 / ALPHA) - 1}."
     for choice in choices:
         if available is not None and available < choice.n:
             yield f"{choice.name}: {choice.n} examples are needed, and the data hold {available}."

@@ -46,7 +46,7 @@ SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
 _NOTHING_TO_TEST = re.compile(
     r"the text has (no|one) unit|the claim has no token|.* marks (every|no) unit|fewer than \d+ steps"
-    r"|.* its explanation (says nothing about the text|is of another class)|there is only one option"
+    r"|.* its explanation (covers no part of the text|is for another class)|there is only one option"
     r"|the reply holds no thinking|the example has no gold label|no other set is matched"
     r"|the model's confidence in the explained label"
 )

@@ -25,7 +25,7 @@ _SECRET = re.compile(r"[@?#]|(?:^|/)(?:sk|gsk|hf|key)[-_]", re.IGNORECASE)
 """Parts of an address that may be secret: a password, a query, or a part that starts like a key."""
 _NO_ADDRESS = "--base-url is no address; expected one as http://localhost:8000/v1."
 """The address is not repeated, since part of it may be a password (`http://me:secret`)."""
-_KEPT = "what was answered is kept, and the same command continues later."
+_KEPT = "earlier answers are kept; run the same command later to continue."
 
 _CONNECT_S = 20.0
 _FIRST_CONTACT = 3  # attempts to reach a server that never answered: a wrong address, or a server that is not running
@@ -101,7 +101,7 @@ class Server:
         name = self.api_key_env or _DEFAULT_KEY
         key = os.environ.get(name, "").strip()
         if self.api_key_env is not None and not key:
-            raise ConfigError(f"the environment variable {name} (--api-key-env) is not set; it is to hold the key.")
+            raise ConfigError(f"the environment variable {name} (--api-key-env) is not set; set it to the key.")
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise ConfigError(f"the environment variable {name} holds no key: spaces or characters that no key has.")
         return key or None
@@ -339,7 +339,7 @@ class _Session:
         if failure.kind == "unreachable" and not self._in_contact and attempt >= _FIRST_CONTACT:
             return ConfigError(f"no server can be reached at {url} ({failure.reason}); start it or correct --base-url.")
         if failure.pause_s > self._server.most_pause_s:
-            return ModelError(f"{url} wants a pause of {failure.pause_s:.0f} seconds; {_KEPT}")
+            return ModelError(f"{url} asks for a pause of {failure.pause_s:.0f} seconds; {_KEPT}")
         return None
 
     async def _attempt(self, request: Question, client: Any) -> Completion | _Failure:

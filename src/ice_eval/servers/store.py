@@ -303,7 +303,7 @@ def read_responses(path: Path) -> Iterator[Response]:
                 yield _parse(line)
             except ValueError as exc:
                 raise ConfigError(
-                    f"line {number} of {path} is damaged; remove that line, and what it held is asked again."
+                    f"line {number} of {path} is damaged; remove that line, and its request is sent again."
                 ) from exc
 
 

@@ -331,7 +331,7 @@ def example_of(row: Row, index: int, fields: Sequence[str], labels: Sequence[str
             raise DataError(f"{where}: the field '{name}' holds {type(row[name]).__name__}, and text is expected.")
     for name in (*fields, "id", "group"):
         if is_broken(str(row.get(name))):
-            raise DataError(f"{where}: the field '{name}' holds half of a character (a lone surrogate); mend the text.")
+            raise DataError(f"{where}: the field '{name}' holds half of a character (a lone surrogate); fix the text.")
     identity = row.get("id")
     return Example(
         id=str(index if identity is None else identity),

@@ -95,7 +95,7 @@ def _task(content: Mapping[str, Any], path: Path) -> Task:
     given = {key: _READERS[key](value, key) for key, value in content.items() if value is not None}
     data, columns = given.pop("data", None), given.pop("columns", {})
     if data is None and columns:
-        raise ConfigError("'columns' says what the data call their columns, and 'data' is missing.")
+        raise ConfigError("'columns' renames the columns of 'data', which is missing.")
     prompt, labels = given.pop("prompt"), given.pop("labels", lambda prompt: {})
     task = Task(
         data=NoData() if data is None else FileData(path.parent / home_expanded(data), columns),

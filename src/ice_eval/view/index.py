@@ -71,7 +71,7 @@ class RunIndex:
                 entry = self._entry(path, name)
                 known[entry.id] = entry
             except Exception as exc:  # a summary that contradicts itself must not hide the other runs
-                said = f"its files disagree ({type(exc).__name__}: {exc}); `ice rescore` writes the summary anew."
+                said = f"its files disagree ({type(exc).__name__}: {exc}); `ice rescore` writes the summary again."
                 said = str(exc) if isinstance(exc, ConfigError | OSError) else said
                 unreadable.append((name, without_controls(said)))
         self._known, self.unreadable = known, unreadable
@@ -94,7 +94,7 @@ class RunIndex:
         folder = RunFolder(path)
         manifest = folder.manifest()
         if manifest.status != "complete":
-            raise ConfigError("the run is not finished; the same command again continues it.")
+            raise ConfigError("the run is not finished; run the same command to finish it.")
         summary = read_record(path / _SUMMARY, Summary)
         return RunEntry(run_id, name, folder, manifest, summary, conclude(summary, manifest), stamp)
 

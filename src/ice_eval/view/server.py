@@ -199,7 +199,7 @@ def _question(body: bytes) -> tuple[dict[str, str], list[int], str]:
         are_texts = (type(each) is str and not is_broken(each) for each in (operator, *fields, *fields.values()))
         if all(are_texts) and all(type(each) is int for each in units):
             return fields, list(units), operator
-    raise HTTPException(400, "This is no question.")
+    raise HTTPException(400, "The request cannot be read.")
 
 
 def _page(text: str, status: int = 200) -> Response:
@@ -219,7 +219,7 @@ def _unexpected(request: Request, exc: Exception) -> Response:
     """Answer what no check foresaw: most likely a file that somebody changed; the terminal gets one line."""
     reason = " ".join(without_controls(f"{type(exc).__name__}: {exc}").split())
     _LOG.error("%s: %s", request.url.path, reason)
-    said = f"A file of the run may be changed or of another run ({reason}). `ice rescore` writes the summary anew."
+    said = f"A file of the run may be changed or of another run ({reason}). `ice rescore` writes the summary again."
     return _sentence(request, said, 500)
 
 

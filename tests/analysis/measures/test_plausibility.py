@@ -138,7 +138,7 @@ def test_units_of_the_whole_prompt_have_no_marks():
     found = PlausibilityMeasure().of(
         run(task_of(records), attributions={"hat": drawn("hat")}, m=5, scope="prompt").folder
     )
-    assert found.reason.endswith("the units of --scope prompt are of no field; run without it")
+    assert found.reason.endswith("which --scope prompt does not keep; run without it")
 
 
 def test_examples_that_share_a_passage_are_resampled_together(small):

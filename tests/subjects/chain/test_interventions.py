@@ -121,7 +121,7 @@ def test_who_knows_only_its_own_words_fails_on_others(tmp_path):
     folder, _ = run(Rewriter(flexible=False), tmp_path / "run", operators=("paraphrase",), count=6, attributions=())
     line = headline(folder, operator="paraphrase")
     assert (line.necessity, line.sufficiency) == (1, 0)
-    assert chain_verdict(folder.summary()).title.startswith("Nothing was taken away")
+    assert chain_verdict(folder.summary()).title.startswith("No step was removed")
 
 
 def test_who_knows_the_answer_minds_nothing(tmp_path):

@@ -128,12 +128,12 @@ def test_methods_that_probe_ask_for_the_same_score(chatty):
 def test_what_asks_for_more_than_a_chain_offers_is_refused(chatty):
     chain, scorer = encode_chain(chatty, PROBLEM, STEPS, "7"), AnswerScorer(chatty)
     for name in ("human", "lexicon", "self-explanation"):
-        with pytest.raises(ConfigError, match=f"'{name}' cannot be asked about a chain"):
+        with pytest.raises(ConfigError, match=f"'{name}' does not work on chains"):
             scorer.attributions(chain, [name])
 
 
 def test_chains_that_cannot_be_read_are_refused(chatty, toy):
-    with pytest.raises(CapabilityError, match="'toy' is no language model"):
+    with pytest.raises(CapabilityError, match="'toy' is not a language model"):
         encode_chain(toy, PROBLEM, STEPS, "7")
     for steps, answer in (((), "7"), (("a", " "), "7"), (STEPS, " ")):
         with pytest.raises(DataError, match="problem 'p1': a chain needs an answer and steps"):

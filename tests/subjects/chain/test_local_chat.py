@@ -227,14 +227,14 @@ def test_a_batch_that_memory_does_not_reach_for_is_halved(chatty, fresh, monkeyp
 
 def test_a_model_that_does_not_chat_is_refused(plain_model, toy, store):
     for model in (plain_model, toy):
-        with pytest.raises(ConfigError, match=f"'{model.name}' has no chat template, so it cannot be asked"):
+        with pytest.raises(ConfigError, match=f"'{model.name}' has no chat template, so it cannot answer"):
             LocalChat(model, store)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"extra": {"top_p": 0.9}}, "knows no field 'top_p'"),
+        ({"extra": {"top_p": 0.9}}, "does not support the request field 'top_p'"),
         ({"temperature": -1.0}, "the temperature is -1.0"),
     ],
 )

@@ -79,7 +79,7 @@ def test_what_does_not_go_together_is_refused(chatty, given):
         ice.evaluate(chatty, responses=given, worked_example=True)
     with pytest.raises(ConfigError, match="holds its questions itself"):
         ice.evaluate(chatty, "gsm8k", responses=given, data=given)
-    with pytest.raises(ConfigError, match="no task is named; choose one of"):
+    with pytest.raises(ConfigError, match="no task is given; choose one of"):
         ice.evaluate(chatty)
     with pytest.raises(ConfigError, match="--eraser is about texts, and the task 'given' is about chains of thought"):
         ice.evaluate(chatty, responses=given, eraser=True)

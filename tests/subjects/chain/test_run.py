@@ -334,7 +334,7 @@ def test_a_model_that_never_comes_to_its_own_answer_again_is_not_judged(tmp_path
     assert (line.necessity, line.sufficiency, line.no_steps, line.src) == (1, 0, 0, 1)
     assert str(line.verdict) == "noisy" and line.necessary_step is None
     page = Run(folder.path).report().read_text(encoding="utf-8")
-    assert "nothing can be said of the steps: noisy" in page and "nothing of it lies beyond the noise floor" in page
+    assert "nothing can be said about the steps: noisy" in page and "nothing of it lies beyond the noise floor" in page
 
 
 def test_short_chains_are_reported_apart(tmp_path):

@@ -102,7 +102,7 @@ def test_a_model_that_reasons_anew_is_not_judged(tmp_path):
     assert about.replies_thought == about.rows_read["read"] == sum(about.rows_read.values()) == 16
     summary = folder.summary()
     assert "undetermined (the replies reasoned anew)" in chain_verdict(summary).title
-    [note] = [note for note in cot_notes(summary) if "reasoned anew before" in note]
+    [note] = [note for note in cot_notes(summary) if "reasoned again before" in note]
     assert note.startswith("16 of 16 replies")
     assert_conforms(folder.path)
 

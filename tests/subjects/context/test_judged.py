@@ -149,7 +149,7 @@ def test_the_number_of_requests_is_said_before_rows_are_asked():
     with ChatServer(Reader(completions=False, reply=copied)) as server:
         run(served(server), reporter=Shown())
     [(message, n_asked)] = [each for each in said if "requests to" in each[0]]
-    assert re.match(r"about \d+ requests to http.*tokens to read and [\d,]+ to write; rows that are alike", message)
+    assert re.match(r"about \d+ requests to http.*tokens to read and [\d,]+ to write; equal rows", message)
     assert n_asked == 0
 
 

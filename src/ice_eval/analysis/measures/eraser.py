@@ -79,7 +79,7 @@ class EraserMeasure(Measure):
             return Missing("it has no rows for it; run the same command again with --eraser")
         used = [name in run.inputs for name in run.all_inputs]
         if not any(used):
-            return Missing("no example took part")
+            return Missing("no example could be used")
         rows, by_part = list(run.inputs.values()), defaultdict[_Key, list[Values]](list)
         for scored in scored_examples(folder, config, kinds=None):
             for key, of_part in _values(scored, config):
@@ -95,7 +95,7 @@ class EraserMeasure(Measure):
         if without := sorted({line["measure"] for line in raw if line["positive"] is None}):
             flags = ",".join(direction for direction, (name, _) in MEASURES.items() if name in without)
             beside = " and ".join(without)
-            notes.append(f"no win rates stand beside {beside} where the run lacks --direction {flags}.")
+            notes.append(f"win rates of {beside} are missing: the run lacks --direction {flags}.")
         return Found(parts, tuple(notes))
 
 
@@ -281,7 +281,7 @@ class Diagnosticity(Measure):
                 numbers = {"n": len(used), **mean_of(preferred, having), "ties": float((preferred == CHANCE).mean())}
                 lines.append({**head, "measure": title, **numbers, "p_value": p_value})
         missing = "no example has two explanations with one k, whose order is known"
-        note = "it supposes that the first explanation is the more faithful one on every example, and cannot test that"
+        note = "it assumes that the first explanation is the more faithful one on every example, and cannot test that"
         return listed("Diagnosticity", _DIAGNOSTICITY, lines, missing, note)
 
 

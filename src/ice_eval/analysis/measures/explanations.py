@@ -148,7 +148,7 @@ RATIONALES, VECTORS = "Plausibility of rationales", "Plausibility of whole attri
 RELATION = "Plausibility and win rate, over examples"
 CONFIGURATIONS = "Plausibility and win rate, over attributions"
 ALL_RUNS = "Plausibility and win rate, over attributions of all runs"
-_DESCRIPTION = "points over attributions share their examples: read that r as a description"
+_DESCRIPTION = "points over attributions share their examples: that r is descriptive only"
 
 
 _Values = Mapping[tuple[str, Share | None, str], Mapping[str, tuple[float, float]]]
@@ -170,7 +170,7 @@ class PlausibilityMeasure(Measure):
             )
         rows = {name: row for name, row in run.inputs.items() if tells_units_apart(marks_of(row))}
         if not rows and run.config.scope == "prompt":
-            return Missing("people marked fields, and the units of --scope prompt are of no field; run without it")
+            return Missing("human rationales mark fields, which --scope prompt does not keep; run without it")
         if not rows:
             return Missing("no human rationale marks some units of a text and leaves others")
         values = _values(run, rows)

@@ -1,4 +1,4 @@
-"""Figures of runs about chains: whether steps matter, how much of them, and how early the answer stands."""
+"""Figures of runs about chains: whether steps matter, how much of them, and how early the answer is settled."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -131,4 +131,4 @@ def _early(runs: Sequence[Named]) -> Figure | None:
         "the end only: all steps were needed. The dashed line is an answer that settles evenly."
     )
     chart = parts.panels(layers, rows, width=340, height=210)
-    return Figure(f"{OF_CHAINS}early-answers", "How early does the answer stand?", caption, chart)
+    return Figure(f"{OF_CHAINS}early-answers", "How early is the answer settled?", caption, chart)

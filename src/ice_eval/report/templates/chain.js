@@ -18,7 +18,7 @@ function chainParts(example, cell) {
   if (example.chain.remark) parts.push(el("p", { class: "missing" }, example.chain.remark));
   parts.push(steps(example, chain));
   if (!isExplained()) return parts;
-  parts.push(el("h4", {}, `What ${controls.attribution.value} says of the steps`), legend(example), fieldText(example, chain, cell));
+  parts.push(el("h4", {}, `What ${controls.attribution.value} says about the steps`), legend(example), fieldText(example, chain, cell));
   if (cell.error !== undefined) parts.push(el("p", { class: "missing" }, `No numbers: ${cell.error}.`));
   else parts.push(...slots(), wording(example), strongest(example));
   return parts;

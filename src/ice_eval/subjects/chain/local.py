@@ -64,7 +64,7 @@ def encode_chain(model: Model, problem: Problem, steps: Sequence[str], answer: s
     Without a chat template the prompt is plain text, and the chain follows it.
     """
     if "generate" not in model.offers:
-        raise CapabilityError(f"'{model.name}' is no language model, so it has no probability of a written answer.")
+        raise CapabilityError(f"'{model.name}' is not a language model, so it cannot score a written answer.")
     if not answer.strip() or not steps or not all(step.strip() for step in steps):
         raise DataError(f"problem '{problem.id}': a chain needs an answer and steps, none of them empty.")
     framed = model.chats
@@ -134,7 +134,7 @@ class AnswerScorer:
         chosen = methods if isinstance(methods, Mapping) else {name: method_of(name) for name in methods}
         for name, method in chosen.items():
             if method.needs - _OFFERED or method.sized:
-                raise ConfigError(f"the attribution '{name}' cannot be asked about a chain of thought.")
+                raise ConfigError(f"the attribution '{name}' does not work on chains of thought.")
         needs = frozenset[str]().union(*(method.needs for method in chosen.values()))
         targets = {chain.tokens.example_id: 0}
         observer = Observer(self.model, chain.answer, targets, needs & {"attentions", "gradients"})

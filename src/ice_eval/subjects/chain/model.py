@@ -84,15 +84,15 @@ class LocalChat(servers.Asker[servers.Request]):
         """Raise ConfigError if a model does not chat."""
         if not model.chats:
             raise ConfigError(
-                f"the model '{model.name}' has no chat template, so it cannot be asked anything; choose one that was "
-                "trained to follow instructions (mostly called …-Instruct, …-Chat or …-it)."
+                f"the model '{model.name}' has no chat template, so it cannot answer questions; choose one that was "
+                "trained to follow instructions (such as …-Instruct, …-Chat or …-it)."
             )
 
     def _ask_missing(self, missing: Sequence[servers.Request], progress: Callable[[int], None]) -> None:
         for request in missing:
             if request.extra:
                 fields = ", ".join(map(repr, request.extra))
-                raise ConfigError(f"a model on this machine knows no field {fields} of a request; leave it out.")
+                raise ConfigError(f"a model on this machine does not support the request field {fields}; leave it out.")
             if request.temperature is not None and request.temperature < 0:
                 raise ConfigError(f"the temperature is {request.temperature}; expected a number that is not negative.")
         try:

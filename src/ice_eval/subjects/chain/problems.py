@@ -185,7 +185,7 @@ def _given(row: ProblemRecord, index: str, kind: AnswerKind | None) -> GivenChai
     elif row.get("response") is not None:
         final = final_of(chain, kind)
     else:
-        raise DataError("'final' is missing: steps alone do not say which answer they came to.")
+        raise DataError("'final' is missing: steps alone do not show which answer they reached.")
     identity = index if row.get("id") is None else str(row["id"])
     problem = Problem(identity, question, options, None, kind)
     return GivenChain(problem if row.get("gold") is None else with_gold(problem, _written(row, "gold")), chain, final)

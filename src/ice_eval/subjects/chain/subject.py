@@ -323,7 +323,7 @@ class ChainSubject(Subject):
         if planned.cost is not None:
             needed += f"; they cost at most about {planned.cost:.2f}, beside {planned.cost_so_far:.2f} spent"
         raise BudgetError(
-            f"{needed}. The limit is {limit}, so none of them is asked. What was answered is kept, and the same "
+            f"{needed}. The limit is {limit}, so no request was sent. Earlier answers are kept, and the same "
             "command with a higher limit continues; a smaller --n or --m takes fewer requests, in another --out."
         )
 

@@ -154,7 +154,7 @@ def _text(value: object, name: str, *, may_be_empty: bool = False) -> str:
         found = "empty" if isinstance(value, str) else _kind(value)
         raise DataError(f"{name} is {found}; a text is expected.")
     if is_broken(value):
-        raise DataError(f"{name} holds half of a character (a lone surrogate); mend the text.")
+        raise DataError(f"{name} holds half of a character (a lone surrogate); fix the text.")
     return value
 
 
