@@ -318,3 +318,9 @@ def test_random_citations_are_called_faithful_at_most_at_the_level(answers):
     assert abs(found.configurations[0].win_rate - 0.5) < 0.06
     faithful = next(line for line in found.citations.words if line.word == "faithful")
     assert faithful.share <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 240)
+
+
+def test_infill_refuses_the_claims_of_one_answer_before_anything_is_scored(answers, tmp_path):
+    with pytest.raises(DataError, match="all 4 examples share one; give a larger --n, or use --operators delete"):
+        run(answers, operators=["delete", "infill"], n=4, out=tmp_path / "run")
+    assert not list(tmp_path.glob("run/ledger/*"))
