@@ -83,10 +83,6 @@ def test_it_loads_by_name_and_has_the_same_fingerprint_every_time():
     assert model.fingerprint == Toy().fingerprint == "1fedacbc"
 
 
-def test_a_model_that_is_given_is_taken_as_it_is(toy):
-    assert load_model(toy) is toy
-
-
 def test_known_words_have_one_id_in_every_casing_and_others_one_each():
     codec = ToyCodec()
     good, upper, film, capital = codec.tokenize("good GOOD film Film").ids
