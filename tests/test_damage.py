@@ -71,7 +71,7 @@ def test_a_damaged_part_is_done_again_alone_and_it_is_said(whole, copy, kind, da
     told, model = Told(), Waves()
     again = run(TEXTS, model=model, **ARGUMENTS, out=copy, reporter=told)
     [message] = [each for each in told.messages if "damaged" in each]
-    assert f"{kind}/{DAMAGED} is damaged: " in message and message.endswith("; part 1 is done again, and nothing else.")
+    assert f"{kind}/{DAMAGED} is damaged: " in message and message.endswith("; only part 1 is scored again.")
     assert rows_of(again) == rows_of(whole)
     assert results_of(again) == results_of(whole)
     ours, theirs = again.folder.manifest().cost, whole.folder.manifest().cost
@@ -98,7 +98,7 @@ def test_what_a_damaged_part_held_is_scored_and_no_other_row(copy):
 def test_statistics_of_a_damaged_folder_are_refused_with_the_part_and_the_remedy(copy, kind, damage):
     DAMAGES[damage](copy / kind / DAMAGED)
     before = files_of(copy)
-    with pytest.raises(DamagedPartError, match=rf"{kind}/{DAMAGED} is damaged: .* does part 1 again and nothing else"):
+    with pytest.raises(DamagedPartError, match=rf"{kind}/{DAMAGED} is damaged: .* only part 1 is repeated"):
         ice_eval.Run(copy).rescore()
     assert files_of(copy) == before
     [found] = RunFolder(copy).damage()

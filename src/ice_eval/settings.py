@@ -271,7 +271,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=("chain",),
-        help="Given chains: .jsonl, or a log of inspect_ai or lm_eval.",
+        help="Existing chains: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(

@@ -85,7 +85,7 @@ def test_quick_and_seed_are_passed_on(ice, found):
 
 def test_help_says_what_is_tested_and_when_it_fails(ice):
     out = " ".join(ice("selftest", "--help").out.split())
-    assert "models whose truth is known" in out and "--quick" in out and "Exits with 1" in out
+    assert "models whose correct explanations are known" in out and "--quick" in out and "Exits with 1" in out
 
 
 def test_a_small_run_end_to_end(ice, monkeypatch):

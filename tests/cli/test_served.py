@@ -92,7 +92,8 @@ def test_a_dry_run_says_that_its_pilot_is_charged_for(ice, reviews, tmp_path):
     with ChatServer(Bag()) as server:
         done = ice(*flags(server, reviews, "--dry-run"))
     assert done.code == 0
-    assert f"the pilot asks {server.url}: its answers are charged for, and are not kept." in " ".join(done.err.split())
+    said = " ".join(done.err.split())
+    assert f"the pilot sends requests to {server.url}: they are charged, and their answers are not kept." in said
     assert not (tmp_path / "run").exists()
 
 

@@ -279,7 +279,7 @@ def plan(
     n_examples = len(chosen.examples(limit=limit)) if isinstance(chosen, Task) else _n_claims(given)
     shown = reporter or watched(continues=False)
     if isinstance(model, Served):
-        shown.say(f"the pilot asks {model.base_url}: its answers are charged for, and are not kept.")
+        shown.say(f"the pilot sends requests to {model.base_url}: they are charged, and their answers are not kept.")
     elif isinstance(model, str):
         shown.say(f"loading {model} …")
     given |= {"task": chosen, "data": None, "adaptive": None, "reporter": _without_messages(shown)}

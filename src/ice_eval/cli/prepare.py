@@ -19,7 +19,7 @@ from ice_eval.settings import CHAT, LOADING, SUBJECT, names_of, run_config, valu
 if TYPE_CHECKING:
     from ice_eval.analysis import ExplanationCheck, TaskCheck
 
-app = typer.Typer(help="Make a task of your own, and look at a task before running it.", no_args_is_help=True)
+app = typer.Typer(help="Write your own task, and check a task before a run.", no_args_is_help=True)
 
 
 @app.callback()

@@ -224,7 +224,7 @@ def _known(job: Job, index: int, names: Names, manifest: Manifest) -> tuple[list
         if not job.engine.subject.is_outdated(inputs, ledger):
             return inputs, ledger
     except DamagedPartError as exc:
-        job.reporter.say(f"{exc.found}; part {index} is done again, and nothing else.")
+        job.reporter.say(f"{exc.found}; only part {index} is scored again.")
     job.folder.write_manifest(manifest)  # before anything goes: a folder that lacks a part is not finished
     job.folder.discard(index)
     return [], Ledger.empty(names)

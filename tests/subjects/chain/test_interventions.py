@@ -239,7 +239,7 @@ def test_a_server_that_does_not_go_on_with_a_turn_is_found_out_and_the_first_pos
     heard = type("Heard", (Silent,), {"say": lambda self, message: said.append(message)})()
     settings = {"count": 4, "m": 5, "attributions": (), "poses": ("user", "prefill"), "reporter": heard}
     folder, _ = run(Restarts(), tmp_path / "run", **settings)
-    assert any(" of the first replies to a begun turn (--poses prefill) are chains" in message for message in said)
+    assert any(" replies to a begun turn (--poses prefill) start a new chain" in message for message in said)
     assert str(headline(folder, operator="delete@prefill").verdict) == "undetermined (the replies reasoned anew)"
     assert "genuine" in headline(folder).verdict.words and "obedient" not in headline(folder).verdict.words
     # Three replies to the whole chain begin with it, as if the server repeated the turn.

@@ -214,7 +214,7 @@ def test_a_run_that_goes_on_says_what_is_left_and_that_the_server_is_another(tmp
     assert f"{len(servers[0].requests) - 3:,} to ask" in about and first.index(planned) < first.index(about)
     assert not any("six steps" in each for each in second)
     [other] = [each for each in second if "has answered so far" in each]
-    assert other == f"{servers[0].url} has answered so far; what is missing is asked of {servers[1].url}."
+    assert other == f"{servers[0].url} has answered so far; missing answers come from {servers[1].url}."
     [about] = [each for each in second if each.startswith("about the chains: ")]
     assert "answered already" in about and f"{len(servers[1].requests):,} to ask" in about
 

@@ -300,7 +300,7 @@ class ChainSubject(Subject):
         stored_chains = None if self._stored is None else self._stored.chains
         before, here = stored_chains and stored_chains.base_url, self.model.base_url
         if before is not None and before != here and planned.n_to_ask:
-            reporter.say(f"{before} has answered so far; what is missing is asked of {here}.")
+            reporter.say(f"{before} has answered so far; missing answers come from {here}.")
         self._refuse_costs(planned, "about the steps of the chains")
         if planned.n_to_ask:
             self._try_first(engine, reporter)
@@ -335,15 +335,15 @@ class ChainSubject(Subject):
         n_thought = sum(map(reasoned_anew, replies.values()))
         if n_thought:
             reporter.say(
-                f"{n_thought} of the first {len(replies)} replies to some of the steps reasoned anew. Such a reply "
-                "need not rest on the steps that it is given, so the run cannot show whether they matter, and there "
+                f"{n_thought} of the first {len(replies)} replies to some of the steps reasoned again. Such replies "
+                "may ignore the steps that they are given, so the run cannot show whether steps matter, and there "
                 f"will be no verdict. {_AT_ONCE if self.model.inner is None else _OTHER_MODEL}"
             )
         read = self._read((row, replies[self.request(row).key]) for row in first)
         if read.begun_anew:
             reporter.say(
-                f"{read.begun_anew} of the first replies to a begun turn (--poses prefill) are chains of their own: "
-                "the server does not continue the turn. So this pose shows nothing of the steps and gets no verdict. "
+                f"{read.begun_anew} of the first replies to a begun turn (--poses prefill) start a new chain: "
+                "the server does not continue the turn. So this pose says nothing about the steps and gets no verdict. "
                 "Choose other poses, in another --out."
             )
         self._report_cut_replies(read, reporter, may_end=self.model.inner is None)
