@@ -74,8 +74,9 @@ def test_an_unknown_protocol_is_refused(evaluate):
         evaluate(protocol="relased")
 
 
-def test_every_attribution_of_the_released_protocol_has_random_sets_of_its_own(evaluate):
-    run = evaluate(protocol="released")
+@pytest.mark.parametrize("protocol", ["released", "authors"])
+def test_every_attribution_of_the_package_and_the_scripts_has_random_sets_of_its_own(evaluate, protocol):
+    run = evaluate(protocol=protocol)
     first = {name_of(row) for row in ledger_rows(run.folder, 0)}
     assert first == {
         "full", "empty", "random:gradient", "random:random", "rationale:gradient", "rationale:random"
@@ -112,7 +113,7 @@ def test_nsr_is_cut_and_a_weak_signal_is_nothing():
     assert found[3].tolist() == [-1.0, 0.0, 1.0]  # a negative signal turns the order round
 
 
-@pytest.mark.parametrize("protocol", ["paper", "released"])
+@pytest.mark.parametrize("protocol", ["paper", "released", "authors"])
 @pytest.mark.parametrize("direction", ["sufficiency", "necessity"])
 def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, protocol, direction):
     """Every win rate, p-value and effect size once more, with loops, from the rows alone."""
@@ -142,7 +143,7 @@ def test_numbers_follow_from_the_ledger_by_the_rules_of_the_protocol(evaluate, p
         name, operators = line.attribution, [line.operator]
         if operators == ["all"]:
             operators = ["delete", "infill"]
-        kind = f"random:{name}" if protocol == "released" else "random"
+        kind = "random" if protocol == "paper" else f"random:{name}"
         [observed] = measure([r for r in ledger if name_of(r) == f"rationale:{name}"], operators, line.example_id)
         own = [r for r in ledger if (name_of(r), r.key.example_id) == (f"rationale:{name}", line.example_id)]
         kept = next(r.kept for r in own if r.key.operator == operators[0])
@@ -208,7 +209,7 @@ def test_the_mean_nsr_is_that_of_examples_with_a_signal(evaluate):
         assert all("weak_signal" not in e.flags or e.nsr is None for e in run.folder.examples())
 
 
-def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task):
+def test_infill_of_the_package_and_the_scripts_may_write_what_gives_the_label_away(toy, sentiment_task):
     """The package keeps label words out and nothing else; we keep out what the labels tell apart."""
     texts = [word for n in range(12) for word in (f"good film number w{n}", f"bad film number w{n}")]
     task = sentiment_task(texts, [1, 0] * 12)
@@ -221,7 +222,7 @@ def test_released_infill_may_write_what_gives_the_label_away(toy, sentiment_task
                 if word in {"good", "bad"} and unit not in row.kept}  # fmt: skip
 
     assert written("default") == set()
-    assert written("released") == {"good", "bad"}
+    assert written("released") == written("authors") == {"good", "bad"}
 
 
 def test_the_manifest_names_the_protocol_and_rescore_follows_it(evaluate, tmp_path):

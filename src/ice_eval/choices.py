@@ -94,21 +94,14 @@ _OF_THE_PAPER: dict[str, Any] = {
     "fills": "own", "n_fills": 1, "strict": True, "percentile": True,
     "words": "point", "fdr": 0.10, "columns": "paper", "max_tokens": 512,
 }  # fmt: skip
+_OF_ITS_CODE: dict[str, Any] = {**_OF_THE_PAPER, "scope": "prompt", "own_null": True, "label_words_only": True}
+"""Choices that its package and its scripts have in common."""
 PROTOCOLS: dict[str, Protocol] = {
     "default": Protocol(),
     "paper": Protocol(**_OF_THE_PAPER),
-    "released": Protocol(
-        **_OF_THE_PAPER,
-        scope="prompt",
-        sign="abs",
-        own_null=True,
-        label_words_only=True,
-        by_clipped_nsr=True,
-        own_empty=True,
-    ),
+    "released": Protocol(**_OF_ITS_CODE, sign="abs", by_clipped_nsr=True, own_empty=True),
     "authors": Protocol(
-        **_OF_THE_PAPER,
-        scope="prompt",
+        **_OF_ITS_CODE,
         order="stored",
         max_characters={"imdb": 500, _OTHER_TASK: 400},
         min_confidence=0.4,
