@@ -36,8 +36,8 @@ SENTENCES = (
 )
 """The sentences of SST-2 that the paper shows, all positive."""
 _WITHOUT_RUNS = {"tab:contamination", "tab:models", "tab:versions"}
-_USUAL_SIZES = {"distilbert-base": 0.066, "bert-base": 0.11}
-"""Billions of parameters of encoders whose names do not tell them."""
+_USUAL_SIZES = {"distilbert-base": 0.066, "bert-base": 0.11, "smollm2": 0.135}
+"""Billions of parameters of models whose names do not tell them."""
 _LONGEST_HEADER = 10**8
 """In bytes, of a file in safetensors."""
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([bBmM])(?![a-zA-Z])")
