@@ -70,7 +70,7 @@ class RowKey(NamedTuple):
     size: int | None = None
     """Number of units in the set."""
     set: int | None = None
-    """Place of a random set in its null; of a rationale, that of the same set; of a probe, its number or unit."""
+    """Place of a random set in its null; of a rationale, of the equal random set; of a probe, number or unit."""
     draw: int | None = None
     """Fill, from 0. Rationales have a row for each; random set j has fill j modulo their number."""
     attribution: str | None = None
