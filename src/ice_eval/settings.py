@@ -76,7 +76,7 @@ class Setting:
     """True if the short help shows it."""
     role: Role = "rows"
     optional: bool = False
-    """True if the identity of a run does not name the setting where it is None."""
+    """True if a manifest may lack the setting, and the identity of a run does not name it where it is None."""
     subjects: tuple[SubjectName, ...] = ("text",)
 
     @property
@@ -89,7 +89,8 @@ def setting(value: object, *, depends: bool = False, **declared: Any) -> Any:
     """Return a dataclass field that declares a `Setting`; with `depends`, users give None for its default."""
     kind = declared.pop("kind", _KINDS.get(type(value), "text"))
     declared = {"panel": HOW, "kind": kind, "default": None if depends else value, **declared}
-    return field(metadata={"setting": declared, "value": value, "description": declared["help"]})  # for JSON Schemas
+    metadata = {"setting": declared, "value": value, "description": declared["help"]}  # for JSON Schemas
+    return field(default=None, metadata=metadata) if declared.get("optional") else field(metadata=metadata)
 
 
 _of_all = partial(setting, subjects=_ALL)
@@ -271,7 +272,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=("chain",),
-        help="Existing chains: .jsonl, or a log of inspect_ai or lm_eval.",
+        help="Existing chains: .jsonl, inspect_ai or lm_eval log.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(

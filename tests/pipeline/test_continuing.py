@@ -1,5 +1,6 @@
 """A folder continues the run it holds, with what is added, and no other."""
 
+import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -26,6 +27,17 @@ def test_the_same_run_again_scores_nothing_and_leaves_the_same_bytes(tmp_path):
     assert results_of(again) == results
     assert rows_of(again) == rows
     assert {name: c for name, c in stamps_of(found.path).items() if name.name.startswith("part-")} == parts != {}
+
+
+def test_a_folder_from_before_an_optional_setting_continues(tmp_path):
+    first = run(out=tmp_path / "run")
+    path, results = tmp_path / "run" / "manifest.json", results_of(first)
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    assert manifest["config"].pop("min_confidence") is None
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+    again = run(out=tmp_path / "run")
+    assert results_of(again) == results
+    assert again.folder.manifest().config.min_confidence is None
 
 
 def unadjusted(found):

@@ -45,7 +45,7 @@ BELOW_CHANCE = 0.01
 SMALL_N = 50
 """Runs with fewer examples are flagged: their intervals are wide."""
 _NOTHING_TO_TEST = re.compile(
-    r"the text has (no|one) unit|the claim has no token|.* marks (every|no) unit|fewer than \d+ steps"
+    r"the text has (no|one|fewer than \d+) unit|the claim has no token|.* marks (every|no) unit|fewer than \d+ steps"
     r"|.* its explanation (covers no part of the text|is for another class)|there is only one option"
     r"|the reply holds no thinking|the example has no gold label|no other set is matched"
     r"|the model's confidence in the explained label"
