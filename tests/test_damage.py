@@ -115,12 +115,12 @@ def command(monkeypatch, capsys, *arguments):
 def test_the_command_line_says_which_part_is_damaged(copy, monkeypatch, capsys):
     flipped(copy / "ledger" / DAMAGED)
     code, out, err = command(monkeypatch, capsys, "rescore", copy)
-    assert (code, out, err.count("\n")) == (2, "", 1) and f"{DAMAGED} is damaged" in err and "only part 1 is repeated" in err
+    assert (code, out, err.count("\n")) == (2, "", 1) and f"{DAMAGED} is damaged" in err and "part 1 is repeated" in err
     code, out, err = command(monkeypatch, capsys, "report", copy, "--html", copy / "page.html")
-    assert code == 2 and "only part 1 is repeated" in err and not (copy / "page.html").exists()
+    assert code == 2 and "part 1 is repeated" in err and not (copy / "page.html").exists()
     # The summary is whole, so its tables are shown.
     code, out, err = command(monkeypatch, capsys, "report", copy)
-    assert code == 0 and "win rate" in out and err.count("\n") == 1 and "only part 1 is repeated" in err
+    assert code == 0 and "win rate" in out and err.count("\n") == 1 and "part 1 is repeated" in err
 
 
 def test_checksums_are_what_sha256sum_prints(whole):

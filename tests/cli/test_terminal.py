@@ -159,7 +159,11 @@ def test_all_that_commands_print_goes_through_one_module():
     [
         (("run", "--model", "toy", "--data", "x\udcff.jsonl"), 2, r"ice: 'x\\udcff.jsonl' is not UTF-8 text; rename"),
         (("run", "--model", "toy", "--task", "demo", "--prompt", "\udcff{text}"), 2, "is not UTF-8 text"),
-        (("run", "--model", "toy", "--task", "demo", "--n", "2", "--out", "a" * 300), 2, "File name too long; give a shorter one"),
+        (
+            ("run", "--model", "toy", "--task", "demo", "--n", "2", "--out", "a" * 300),
+            2,
+            "too long; give a shorter one",
+        ),
         (("run", "--model", "~nobody-here/x", "--task", "demo"), 2, "no such folder: ~nobody-here/x"),
         (("bench", "--preset", "none", "--data-dir", "~nobody-here"), 2, "no preset 'none'"),
     ],

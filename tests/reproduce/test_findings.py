@@ -91,16 +91,27 @@ def test_languages_differ_if_intervals_of_all_of_them_together_are_apart(work, f
     assert ours.holds == ("yes" if limits[0].high < limits[1].low else "not settled")
 
 
-def test_languages_that_are_far_apart_settle_it(work):
-    """Six languages of 60 texts, each with one rate for all of them."""
+def of_languages(work, rates):
+    """The statement about languages for six of them with 60 texts, each with one rate for all of them."""
     grid = work.sources().grid("multilingual")
     lines = list(contents.lines(grid, methods=("attention",), operators=("delete",)))
-    for rate, each in enumerate(x for x in lines if x.run.language != "en"):
-        each.run.__dict__["win_rates"] = {each.line.configuration: {str(i): (rate + 1) / 7 for i in range(60)}}
+    for rate, each in zip(rates, (x for x in lines if x.run.language != "en"), strict=True):
+        each.run.__dict__["win_rates"] = {each.line.configuration: {str(i): rate for i in range(60)}}
         each.run.__dict__["all_inputs"] = {str(i): SimpleNamespace(group=str(i)) for i in range(60)}
-        object.__setattr__(each.line, "win_rate", (rate + 1) / 7)
+        object.__setattr__(each.line, "win_rate", rate)
     [found] = contents._languages(Sources(lambda _: grid, lambda _: []))
+    return found
+
+
+def test_languages_that_are_far_apart_settle_it(work):
+    found = of_languages(work, [rate / 7 for rate in range(1, 7)])
     assert found.holds == "yes" and "14.3 % [" in found.ours and "85.7 % [" in found.ours
+
+
+def test_two_languages_are_named_where_all_tie(work):
+    found = of_languages(work, [0.5] * 6)
+    named = re.findall(r"\] \((.+?)\)", found.ours)
+    assert found.holds == "not settled" and len(named) == len(set(named)) == 2
 
 
 def test_one_correlation_of_several_does_not_settle_that_overlap_and_win_rate_are_related(work, monkeypatch):

@@ -220,8 +220,10 @@ def test_revisions_of_the_hub_stand_beside_those_of_the_paper_and_files_have_non
         assert found[task, "revision"].ours == found[task, "revision"].published
     assert found["esnli", "revision"].ours == "cdb5c3d5eed6ead"
     assert found["esnli", "revision"].published == "a160e6a02bbb8d8"
-    files = {v.place["task"]: v for v in made["tab:versions"].values if v.quantity == "revision"}
-    assert files["sst2"].ours is None and files["sst2"].reason == "the data are a file"
+    files = {(v.place["task"], v.quantity): v for v in made["tab:versions"].values}
+    assert files["sst2", "source"].ours == "sst2.jsonl", "the folders of a person are not printed"
+    assert files["sst2", "revision"].ours is None
+    assert files["sst2", "revision"].reason == "the data are a file"
 
 
 def test_a_published_number_stands_beside_a_model_of_the_paper(choices, tmp_path, data):

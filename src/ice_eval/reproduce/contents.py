@@ -30,7 +30,7 @@ from ice_eval.results.records import CapacityLine, ChainSummary, ExampleOutcome
 from ice_eval.seeding import rng_for
 from ice_eval.stats import Interval, taxonomy
 from ice_eval.stats.agreement import FEWEST_PAIRS
-from ice_eval.tasks import Task
+from ice_eval.tasks import FileData, Task
 
 METHODS = ("attention", "gradient")
 OPERATORS = ("delete", "infill")
@@ -544,7 +544,8 @@ def versions(sources: Sources) -> list[Value]:
         revision = Cell(
             commit and commit[:_SHORT], row.get("revision") or None, reason="" if commit else "the data are a file"
         )
-        values += beside({"task": name}, source=Cell(data.origin, row.get("source")), revision=revision)
+        source = data.path.name if isinstance(data, FileData) else data.origin
+        values += beside({"task": name}, source=Cell(source, row.get("source")), revision=revision)
     return values
 
 
@@ -850,7 +851,8 @@ def _languages(sources: Sources) -> Iterator[Finding]:
     level = 1 - _ALPHA / sum(map(len, by_model.values()))
     parts, apart = list[str](), False
     for model, own in by_model.items():
-        ends = [extreme(own, key=lambda each: each.rate) for extreme in (min, max)]
+        ranked = sorted(own, key=lambda each: each.rate)
+        ends = [ranked[0], ranked[-1]]  # two languages, also where all tie
         intervals = [_interval(each, level) for each in ends]
         apart |= intervals[0].high < intervals[1].low
         texts = (
