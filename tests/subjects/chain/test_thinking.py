@@ -96,7 +96,7 @@ def test_a_model_that_reasons_anew_is_recognised_within_ten_replies(form, tmp_pa
 def test_a_model_that_reasons_anew_is_not_judged(tmp_path):
     with ChatServer(Thinker("<think>")) as server:
         folder, heard = run(server, tmp_path / "run")
-    [(n_replies, message)] = heard.named("reasoned anew")
+    [(n_replies, message)] = heard.named("reasoned again")
     assert n_replies == 10 < sum(map(about_steps, server.requests)) and '"enable_thinking": false' in message
     about = folder.manifest().chains
     assert about.replies_thought == about.rows_read["read"] == sum(about.rows_read.values()) == 16
