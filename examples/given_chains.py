@@ -24,8 +24,8 @@ class Adder(Toy):
 
     def converse(self, chats: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         for place, chat in enumerate(chats):
-            loads = map(int, re.findall(r"brings (\d+)", chat.messages[-1].content))
-            yield place, Completion(status="ok", text=f"Answer: {sum(loads)}", finish_reason="stop")
+            crates = map(int, re.findall(r"brings (\d+)", chat.messages[-1].content))
+            yield place, Completion(status="ok", text=f"Answer: {sum(crates)}", finish_reason="stop")
 
 
 def chain(number: int) -> dict[str, object]:

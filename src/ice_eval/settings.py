@@ -272,7 +272,7 @@ RUN = tuple(Setting(name=each.name, **each.metadata["setting"]) for each in fiel
 CHAIN = (
     Setting(
         name="responses", panel=WHAT, kind="file", everyday=True, metavar="FILE", subjects=("chain",),
-        help="Existing chains: .jsonl, inspect_ai or lm_eval log.",
+        help="Your chains: .jsonl, or a log of inspect_ai or lm_eval.",
     ),
     *(Setting(name=each.name, **each.metadata["setting"]) for each in fields(ChainFields)),
     Setting(
@@ -368,7 +368,7 @@ _served = partial(Setting, panel=SERVER, role="computes", subjects=_ALL)
 SERVING = (
     _served(
         name="base_url", panel=WHERE, everyday=True, metavar="URL",
-        help="Server of openai:NAME, e.g. http://localhost:8000/v1.",
+        help="Server of openai:NAME, as http://localhost:8000/v1.",
     ),
     _served(
         name="tokenizer", role="rows", metavar="MODEL", subjects=_TEXTS,

@@ -88,7 +88,7 @@ def test_a_model_that_reasons_anew_is_recognised_within_ten_replies(form, tmp_pa
             raise Enough(message)
 
     monkeypatch.setattr(Heard, "say", say)
-    with ChatServer(Thinker(form)) as server, pytest.raises(Enough, match="10 of the first 10 replies .*they matter"):
+    with ChatServer(Thinker(form)) as server, pytest.raises(Enough, match="10 of the first 10 replies .*steps matter"):
         run(server, tmp_path / "run")
     assert sum(map(about_steps, server.requests)) == 10
 
