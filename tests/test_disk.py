@@ -95,7 +95,9 @@ def test_a_disk_that_fills_up_at_any_write_leaves_whole_files_and_the_run_contin
                 run(TEXTS, **ARGUMENTS, out=folder.path)
                 break
             except StorageError as exc:
-                assert str(exc).count("\n") == 0 and "make room, and the same command again continues" in str(exc)
+                assert str(exc).count("\n") == 0 and "free some space, then run the same command to continue" in str(
+                    exc
+                )
         assert not list(folder.path.rglob(f"{DRAFT}*"))
         assert folder.damage() == []
         for path in folder.path.glob("*.json"):
@@ -161,4 +163,4 @@ def test_a_disk_that_becomes_read_only_in_the_middle_ends_with_one_message(tmp_p
     with pytest.raises(SystemExit) as stopped:
         main()
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ice: ")]
-    assert stopped.value.code == 1 and said == ["ice: Read-only file system; the same command again continues."]
+    assert stopped.value.code == 1 and said == ["ice: Read-only file system; run the same command to continue."]

@@ -66,8 +66,8 @@ def disk_errors(path: Path) -> Iterator[None]:
         if exc.errno not in _DISK_ERRORS:
             raise
         raise StorageError(
-            f"{path} cannot be written: {exc.strerror}. What was written before is whole: make room, and the same "
-            "command again continues."
+            f"{path} cannot be written: {exc.strerror}. Earlier files are intact: free some space, then run "
+            "the same command to continue."
         ) from exc
 
 

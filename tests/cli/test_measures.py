@@ -89,7 +89,7 @@ def test_a_measure_that_says_nothing_of_a_run_gets_a_line():
     runs = [run_of("a", "t"), run_of("b", "t")]
     [table] = measure_tables(results, runs)
     assert (table.header, table.rows) == (("x", "95 % CI"), (("+1.000", "–"),))
-    assert measure_notes(results, runs) == ["some: Some is not all.", "some: nothing to say of b-t: it has none."]
+    assert measure_notes(results, runs) == ["some: Some is not all.", "some: no result for b-t: it has none."]
 
 
 def test_runs_stand_in_one_table_under_their_names_and_what_they_say_together_in_another():

@@ -38,7 +38,7 @@ def test_a_plan_is_a_table_and_what_it_rests_on(plan, tmp_path):
 
 def test_a_plan_says_nothing_of_the_pilot_as_if_it_were_the_run(plan):
     done = plan()
-    assert "from chance" not in done.err and "were asked for" not in done.err
+    assert "from chance" not in done.err and "fewer than n = " not in done.err
 
 
 def test_a_plan_as_json_can_be_read(plan):
@@ -129,4 +129,4 @@ def test_a_run_begins_with_what_its_examples_and_sets_can_show(ice, given, tmp_p
     assert "8 examples are too few to distinguish any win rate from chance" in few.err.replace("\n", " ")
     assert "with 5 random sets no single example can be significant; use at least 9." in few.err.replace("\n", " ")
     enough = ice("run", *given, "--m", "9", "--n", "8", "--operators", "delete", "--out", tmp_path / "enough")
-    assert "were asked for" not in enough.err and "no single example" not in enough.err
+    assert "fewer than n = " not in enough.err and "no single example" not in enough.err

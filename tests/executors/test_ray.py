@@ -371,7 +371,7 @@ def test_an_interrupted_command_can_be_continued_on_a_cluster_of_its_own_and_wit
     child.send_signal(signal.SIGINT)
     stdout, stderr = child.communicate(timeout=60)
     assert (child.returncode, stdout) == (130, "")
-    assert "the same command again continues" in " ".join(stderr.split()) and "Traceback" not in stderr
+    assert "run the same command to continue" in " ".join(stderr.split()) and "Traceback" not in stderr
     assert not (tmp_path / "run/summary.json").exists()
 
     (tmp_path / "pause").unlink()

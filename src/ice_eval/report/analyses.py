@@ -62,7 +62,7 @@ def measure_notes(results: Sequence[Measured], folders: Sequence[RunFolder]) -> 
         notes += [f"{result.name}: {note}" for each in found for note in each.notes]
         for folder, of_run in zip(folders, result.of_runs, strict=True):
             if isinstance(of_run, Missing):
-                where = "" if len(folders) == 1 else f" of {folder.path}"
+                where = "" if len(folders) == 1 else f" for {folder.path}"
                 notes.append(f"{result.name}: no result{where}: {of_run.reason}.")
     return list(dict.fromkeys(notes))
 

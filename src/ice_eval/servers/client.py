@@ -290,7 +290,7 @@ class _Session:
                 if self._stop is not None:
                     break
                 if (limit := await self._spending.reserve(most)) is not None:
-                    kept = f"what was answered is kept in {self._store.path}"
+                    kept = f"earlier answers are kept in {self._store.path}"
                     continues = "and the same command with a higher limit continues."
                     self._end(BudgetError(f"the limit of {limit} is reached; {kept}, {continues}"))
                     break

@@ -267,8 +267,8 @@ class ResponseStore:
             with contextlib.suppress(OSError):
                 self._stream.truncate(end)
             raise StorageError(
-                f"{self.path} cannot be written: {exc.strerror}. What was answered before is kept: make room, and the "
-                "same command again continues."
+                f"{self.path} cannot be written: {exc.strerror}. Earlier answers are kept: free some space, then run "
+                "the same command to continue."
             ) from exc
 
     def _remember(self, response: Response) -> None:

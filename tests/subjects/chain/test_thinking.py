@@ -84,7 +84,7 @@ class Enough(Exception):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_model_that_reasons_anew_is_recognised_within_ten_replies(form, tmp_path, monkeypatch):
     def say(self, message):
-        if "reasoned anew" in message:
+        if "reasoned again" in message:
             raise Enough(message)
 
     monkeypatch.setattr(Heard, "say", say)
