@@ -263,7 +263,9 @@ def test_captum_visualization_records(bert):
     for ours, theirs in zip(in_units(bert, records(1)), scores, strict=True):
         agree("captum `VisualizationDataRecord", [ours], [theirs[1:-1]])
     assert explained(bert, records(1)) == explained(bert, records("positive")) == ["text 1"]
-    assert explained(bert, records(torch.tensor(0))) == ["text 0"]
+    assert explained(bert, records(torch.tensor(0))) == explained(bert, records(torch.tensor([0]))) == ["text 0"]
+    with pytest.raises(DataError, match=r"attr_class is 0\.5; a class is expected, by name or index"):
+        explained(bert, records(0.5))
     assert explained(bert, records(None)) == ["text 0", "text 1"]
     with pytest.raises(DataError, match="the explained classes are pos, and the labels are negative, positive"):
         explained(bert, records("pos"))

@@ -11,7 +11,7 @@ from tests.small_runs import run, texts
 
 from ice_eval.errors import DataError
 from ice_eval.interop import Explanation, TextPart, read
-from ice_eval.interop.jsonl import eraser_explanation, explanation_of
+from ice_eval.interop.jsonl import eraser_explanation, explanation_of, of_shap
 
 WORDS = ["a", "gorgeous", "film"]
 
@@ -114,5 +114,10 @@ def test_what_python_gives_is_checked_too():
         run(texts(2), attributions={"mine": 5})
     with pytest.raises(DataError, match="2 tokens and 1 scores; give one each"):
         Explanation(np.ones(1), (TextPart("a"), TextPart("b")))
+    for values in (torch.ones(2, 3).to_sparse(), torch.ones(2, 3, device="meta")):
+        with pytest.raises(DataError, match="numbers are expected, not tensor"):
+            list(read(values))
+    with pytest.raises(DataError, match=r"without its tokens \(`data` is None, as after `.abs` or `.mean`\)"):
+        list(of_shap(np.ones((2, 3)), None, None))
     found = run(texts(2), attributions={"mine": lambda item: torch.ones(item.n_units, requires_grad=True)}, m=3)
     assert found.summary()["n"].tolist() == [2]

@@ -25,13 +25,13 @@ def numbers(values: Any) -> NDArray[np.float64]:
     if isinstance(values, Mapping):
         raise DataError(
             f"numbers are expected, not the dictionary {' '.join(repr(values).split()):.60} (give LIME's `Explanation` "
-            "itself: `as_map` has positions without words)."
+            'itself: `as_map` has positions without words; words with scores are {"weights": {word: score}}).'
         )
-    if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not support
-        values = values.detach().cpu().double().numpy()
     try:
+        if hasattr(values, "detach"):  # a tensor, perhaps in bfloat16, which NumPy does not support
+            values = values.detach().cpu().double().numpy()
         return np.asarray(values, dtype=np.float64)
-    except (ValueError, TypeError, OverflowError) as exc:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as exc:
         raise DataError(f"numbers are expected, not {' '.join(repr(values).split()):.80} ({exc}).") from exc
 
 

@@ -133,6 +133,8 @@ def _explanations(content: Any) -> Iterator[Explanation]:
 
 def of_shap(values: Any, data: Any, names: Any) -> Iterator[Explanation]:
     """Yield explanations from the arrays of a `shap.Explanation`: of one text or several, of all classes or of one."""
+    if data is None:
+        raise DataError("an Explanation of shap without its tokens (`data` is None, as after `.abs` or `.mean`).")
     one = len(data) > 0 and isinstance(data[0], str)
     texts, scores = ([data], [values]) if one else (data, values)
     if len(texts) != len(scores):

@@ -52,8 +52,12 @@ class CaptumFormat(_ObjectFormat):
             if isinstance(tokens, str):
                 raise DataError("a VisualizationDataRecord with a text; tokens as a list are expected, one per score.")
             given = source.attr_class  # a name, or an index, which may be a tensor
-            classes = () if given is None else (given if isinstance(given, str) else int(numbers(given)),)
-            yield Explanation(one_text(scores), _pieces(tokens), classes=classes)
+            if given is not None and not isinstance(given, str):
+                given = numbers(given)
+                if given.size != 1 or given.item() % 1:
+                    raise DataError(f"attr_class is {source.attr_class!r:.60}; a class is expected, by name or index.")
+                given = int(given.item())
+            yield Explanation(one_text(scores), _pieces(tokens), classes=() if given is None else (given,))
             return
         values = numbers(source)
         # (tokens,), (texts, tokens) or (texts, tokens, width); a single text keeps its first dimension.
