@@ -66,6 +66,10 @@ WEIGHTS = {
     "an unknown type": (lambda raw: with_tensor(raw, dtype="F31"), "is damaged: .*unknown variant `F31`"),
     "another type": (lambda raw: with_tensor(raw, dtype="F16"), "is damaged: .*invalid shape, data type, or offset"),
     "a huge shape": (lambda raw: with_tensor(raw, shape=[2**40, 2**40]), "is damaged: .*"),
+    "whole numbers": (
+        lambda raw: raw.replace(b'"F32"', b'"I32"'),
+        "damaged: .*weight holds values of the type I32, and config.json has no quantization_config",
+    ),
 }
 
 
@@ -141,6 +145,8 @@ CONFIGS = {
     "a text for a size": ({"n_embd": "wide"}, "could not be loaded: .*'n_embd'.* expected int, got str"),
     "no width": ({"n_embd": 0}, "could not be loaded: "),
     "no heads": ({"n_head": 0}, "could not be loaded: .*"),
+    "fewer layers than stored": ({"n_layer": 2}, r"more layers than its config.json states: transformer\.h\.2\."),
+    "no layers": ({"n_layer": 0}, r"more layers than its config.json states: transformer\.h\.0\."),
     "negative layers": ({"n_layer": -3}, "config.json: n_layer: a number from 0 on is expected, got -3"),
     "10^12 layers": ({"n_layer": 10**12}, r"config\.json: n_layer: at most 1,048,576 are expected, got 1,000,000,000,"),
     "10^6 layers": ({"n_layer": 10**6}, r"describes a model of [\d,]+ modules and more, too many for its weights"),
@@ -178,6 +184,21 @@ TOKENIZERS = {
     "nested without end": (lambda raw: b"[" * 10**5, "could not be loaded: "),
     "a text": (lambda raw: b'"x"', r"tokenizer\.json is damaged: an object is expected, not str"),
 }
+
+
+def test_a_tokenizer_that_makes_texts_grow_without_end_is_refused_unused(refused, parts):
+    step = {"type": "Replace", "pattern": {"Regex": "."}, "content": "a" * 10}
+    content = {**json.loads(parts["tokenizer"]), "normalizer": {"type": "Sequence", "normalizers": [step] * 12}}
+    message = refused(tokenizer=json.dumps(content).encode())
+    assert_says(
+        message, "could not be loaded: tokenizer.json: its normalizer writes up to 1,000,000,000,000 characters"
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, {"config": None}])
+def test_an_adapter_is_not_left_out_in_silence(refused, changes):
+    message = refused(**changes, **{"adapter_config.json": b"{}"})
+    assert_says(message, "holds an adapter of peft .* save what its `merge_and_unload` returns")
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
@@ -321,8 +342,25 @@ def with_layers(raw, count):
     return with_number(raw, b"llama.block_count", count)
 
 
+def with_tensor_at(raw, *, kind=None, offset=None):
+    """Return a GGUF file whose tensor of queries has another type, or begins elsewhere."""
+    name = b"blk.0.attn_q.weight"
+    stop = raw.index(name) + len(name) + 4 + 2 * 8
+    found = struct.unpack("<IQ", raw[stop : stop + 12])
+    head = struct.pack("<IQ", found[0] if kind is None else kind, found[1] if offset is None else offset)
+    return raw[:stop] + head + raw[stop + 12 :]
+
+
 CHANGES = {
-    "cut in the tensors": (lambda raw: raw[:-4000], "could not be loaded: "),
+    "cut in the tensors": (lambda raw: raw[:-4000], r"its tensors need [\d,]+ bytes, and it has [\d,]+"),
+    "a tensor inside another": (lambda raw: with_tensor_at(raw, offset=32), "attn_q.weight begins at byte 32 in place"),
+    "a tensor before the first": (lambda raw: with_tensor_at(raw, offset=2**64 - 32), "attn_q.weight begins at byte"),
+    "a tensor of another type": (
+        lambda raw: with_tensor_at(raw, kind=2),
+        "attn_k.weight begins at byte .* in place",
+    ),
+    "a tensor of no type": (lambda raw: with_tensor_at(raw, kind=99), "a tensor has the unknown type 99"),
+    "no layers": (lambda raw: with_layers(raw, 0), "is of a layer beyond its block_count of 0"),
     "cut in the header": (lambda raw: raw[:700], "it ends before its header does|more than the file holds"),
     "10^8 layers": (lambda raw: with_layers(raw, 10**8), "num_hidden_layers: at most 1,048,576 are expected"),
     "10^5 layers": (lambda raw: with_layers(raw, 10**5), "describes a model of .* too many for its weights"),

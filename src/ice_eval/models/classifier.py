@@ -65,7 +65,8 @@ class SequenceClassifier(HFModel):
             raise ConfigError(f"{self.name} is a sequence classifier and has no chat; leave out --chat.")
         classes = self._classes(task.labels)
         names = {name.casefold(): index for index, name in enumerate(classes)}
-        wanted, own = ", ".join(task.labels), ", ".join(names)
+        own = ", ".join([f"{name:.60}" for name in names][:20] + ["…"] * (len(names) > 20))
+        wanted = ", ".join(task.labels)
         if len(names) < len(task.labels):
             theirs = f"{self.name} has {len(names)} classes ({own})"
             raise ConfigError(f"the task has {len(task.labels)} labels ({wanted}), and {theirs}; give --labels.")

@@ -4,9 +4,11 @@ Libraries check the rest of a file themselves, and `pretrained` translates their
 """
 
 import contextlib
+import math
 import re
 import struct
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -15,7 +17,7 @@ import torch
 from torch.nn.modules import module as torch_module
 from transformers.utils.hub import cached_file
 
-from ice_eval.errors import ConfigError
+from ice_eval.errors import ConfigError, without_controls
 from ice_eval.files import read_json
 
 _READ = (".json", ".jinja", ".model", ".safetensors", ".txt")
@@ -35,6 +37,8 @@ _MOST_BUILT = 2**17
 """Most modules of any model: each takes kilobytes, and a file can hold a million tensors of no size."""
 _MOST_ITEMS = 2**23
 """Most keys, tensors and values of arrays in the header of a GGUF file; vocabularies have a million."""
+_MOST_WRITTEN, _WRITTEN_BY_TABLE = 1000, 32
+"""Most characters that a tokenizer may write for one, and how many a table of it counts for."""
 
 
 class HeaderError(ValueError):
@@ -67,6 +71,25 @@ def no_object(folder: Path | None) -> HeaderError | None:
     return None
 
 
+def check_tokenizer(path: str, *, revision: str) -> None:
+    """Raise HeaderError for a tokenizer whose replacements, one after another, make a text grow without end."""
+    file, growth = _file_of(path, "tokenizer.json", revision=revision), 1
+    with contextlib.suppress(ConfigError):  # of a damaged file, which the library refuses
+        growth = 1 if file is None else _growth(read_json(file).get("normalizer"))
+    if growth > _MOST_WRITTEN:
+        raise HeaderError(f"tokenizer.json: its normalizer writes up to {_short(growth)} characters for one")
+
+
+def _growth(normalizer: object) -> int:
+    if not isinstance(normalizer, dict):
+        return 1
+    if isinstance(several := normalizer.get("normalizers"), list):
+        return math.prod(map(_growth, several))
+    if normalizer.get("type") == "Precompiled":
+        return _WRITTEN_BY_TABLE
+    return max(1, len(str(normalizer.get("content", ""))))
+
+
 def check_config(content: object, where: str = "config.json") -> None:
     """Raise HeaderError for a configuration that asks for lists without end."""
     for name, value in content.items() if isinstance(content, dict) else ():
@@ -89,22 +112,25 @@ def stored_tensors(path: str, config: Any, *, revision: str) -> Stored | None:
     Raises:
         HeaderError: A file is damaged, or an index names files that are no weights in safetensors.
     """
-
-    def found(name: str) -> Path | None:
-        lenient = {f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries")}
-        file = cached_file(path, name, revision=revision, **lenient)
-        return None if file is None else Path(file)
-
     named = getattr(config, "transformers_weights", None)
     names = ["model.safetensors", "model.safetensors.index.json"] if named is None else [str(named)]
     if named is not None and not _is_file_name(names[0], ".safetensors", ".safetensors.index.json"):
         raise HeaderError(f"config.json: transformers_weights: {named!r:.60} is no .safetensors file of this folder")
+    found = partial(_file_of, path, revision=revision)
     first = next(filter(None, map(found, names)), None)
     if first is None:
         return None
     files = [first] if first.suffix == ".safetensors" else [found(name) for name in _shards(first)]
-    several = [_in_safetensors(file) for file in files if file is not None]
+    is_quantised = getattr(config, "quantization_config", None) is not None
+    several = [_in_safetensors(file, is_quantised=is_quantised) for file in files if file is not None]
     return Stored(sum(each.tensors for each in several), sum(each.size for each in several))
+
+
+def _file_of(path: str, name: str, *, revision: str) -> Path | None:
+    """Return a file of a folder or of a model on the hub, or None."""
+    lenient = {f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries")}
+    file = cached_file(path, name, revision=revision, **lenient)
+    return None if file is None else Path(file)
 
 
 def _shards(index: Path) -> list[str]:
@@ -129,12 +155,20 @@ def _is_file_name(name: str, *endings: str) -> bool:
     return Path(name).name == name and "\\" not in name and name.endswith(endings)
 
 
-def _in_safetensors(file: Path) -> Stored:
+def _in_safetensors(file: Path, *, is_quantised: bool) -> Stored:
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
-            return Stored(len(opened.keys()), file.stat().st_size)
+            names = opened.keys()
+            kinds = {} if is_quantised else {name: opened.get_slice(name).get_dtype() for name in names}
+            stored = Stored(len(names), file.stat().st_size)
     except safetensors.SafetensorError as exc:
         raise HeaderError(f"{file.name} is damaged: {exc}") from exc
+    # Buffers are stored as integers too, but none of them is a weight. Without a scale, a whole number means nothing.
+    for name, kind in kinds.items():
+        if name.endswith(".weight") and not kind.startswith(("F", "BF")):
+            lacking = "and config.json has no quantization_config that says what they mean"
+            raise HeaderError(f"{file.name} is damaged: {name} holds values of the type {kind}, {lacking}")
+    return stored
 
 
 @contextlib.contextmanager
@@ -168,8 +202,18 @@ def bounded(stored: Stored | None) -> Iterator[None]:
 
 
 _SCALARS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-_STRING, _ARRAY = 8, 9
+_UINT32, _STRING, _ARRAY = 4, 8, 9
 """Types of values in GGUF, those of fixed size with their bytes."""
+
+
+def _bytes_of(n_values: int, kind: int) -> int:
+    import gguf  # not installed on every machine that evaluates models from a folder
+
+    try:
+        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+    except (KeyError, ValueError) as exc:
+        raise HeaderError(f"a tensor has the unknown type {kind}") from exc
+    return n_values // block * size
 
 
 def check_gguf(path: Path) -> Stored:
@@ -183,6 +227,7 @@ class _Gguf:
 
     def __init__(self, stream: BinaryIO, size: int) -> None:
         self._stream, self._size, self._n_items, self._order = stream, size, 0, "<"
+        self._alignment = 32
 
     def header(self) -> Stored:
         version = struct.unpack("<I", self._read(8)[4:])[0]
@@ -192,21 +237,39 @@ class _Gguf:
             raise HeaderError(f"its version is {version}; 2 or 3 is expected")
         n_tensors, n_keys = self._number("Q"), self._number("Q")
         self._take(n_keys, "keys", least=13)
+        n_layers = math.inf
         for _ in range(n_keys):
             key, kind = self._text(self._number("Q")), self._number("I")
             if key == b"general.architecture" and kind != _STRING:
                 raise HeaderError("its general.architecture is not text")
-            self._value(kind, depth=0)
+            if key == b"general.alignment" and kind == _UINT32:
+                self._alignment = max(1, self._number("I"))
+            elif key.endswith(b".block_count") and kind == _UINT32:
+                n_layers = self._number("I")
+            else:
+                self._value(kind, depth=0)
         self._take(n_tensors, "tensors", least=24)
+        end = next_offset = 0
         for _ in range(n_tensors):
-            self._skip(self._number("Q"))
+            name = without_controls(self._text(self._number("Q"))[:60].decode(errors="replace"))
+            layer = re.match(r"blk\.(\d+)\.", name)
+            if layer is not None and int(layer[1]) >= n_layers:
+                raise HeaderError(f"the tensor {name} is of a layer beyond its block_count of {n_layers}")
             n_values, n_axes = 1, self._number("I")
             self._take(n_axes, "axes of a tensor", least=8)
             for _ in range(n_axes):
                 n_values *= self._number("Q")
             if n_values > _VALUES_PER_BYTE * self._size:
                 raise HeaderError(f"a tensor has {_short(n_values)} values, and the file {self._size:,} bytes")
-            self._skip(4 + 8)
+            kind, offset = self._number("I"), self._number("Q")
+            # One after the other, as llama.cpp demands: otherwise a tensor would be made of the bytes of another.
+            if offset != next_offset:
+                raise HeaderError(f"the tensor {name} begins at byte {offset:,} in place of {next_offset:,}")
+            end = offset + _bytes_of(n_values, kind)
+            next_offset = -(-end // self._alignment) * self._alignment
+        begin = -(-self._stream.tell() // self._alignment) * self._alignment
+        if n_tensors and begin + end > self._size:
+            raise HeaderError(f"its tensors need {begin + end:,} bytes, and it has {self._size:,}")
         return Stored(n_tensors, self._size)
 
     def _value(self, kind: int, *, depth: int) -> None:

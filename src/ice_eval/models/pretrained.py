@@ -5,6 +5,7 @@ import copy
 import hashlib
 import json
 import logging
+import re
 import shutil
 import sys
 import tempfile
@@ -36,7 +37,16 @@ from ice_eval.models.classifier import SequenceClassifier
 from ice_eval.models.devices import configure_bitsandbytes, quantisation
 from ice_eval.models.generate import Translator
 from ice_eval.models.gradients import switched
-from ice_eval.models.headers import Stored, bounded, check_config, check_gguf, check_kinds, no_object, stored_tensors
+from ice_eval.models.headers import (
+    Stored,
+    bounded,
+    check_config,
+    check_gguf,
+    check_kinds,
+    check_tokenizer,
+    no_object,
+    stored_tensors,
+)
 from ice_eval.models.transformer import HFModel
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -65,6 +75,11 @@ def wrap(model: Any, tokenizer: Any, *, name: str | None = None) -> HFModel:
 
 def from_folder(path: Path, *, name: str, settings: LoadSettings) -> Model:
     """Load a folder as `save_pretrained` writes it."""
+    if (path / "adapter_config.json").exists():
+        raise ConfigError(
+            f"the folder {path} holds an adapter of peft (adapter_config.json), which would be left out: load the "
+            "model with it, and save what its `merge_and_unload` returns."
+        )
     if not (path / "config.json").exists():
         raise ConfigError(f"the folder {path} holds no config.json, so it is not a transformers model.")
     with _translated(f"the model in {path}", folder=path):
@@ -230,6 +245,7 @@ def _load(path: str, *, name: str, settings: LoadSettings, revision: str = "main
         source: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
         config = _load_config(path, source)
         auto: Any = _auto_class(config.architectures or [], name)
+        check_tokenizer(path, revision=revision)
         tokenizer = transformers.AutoTokenizer.from_pretrained(path, **source)
         # transformers drops the setting where there is a tokenizer.json.
         add_bos = get_tokenizer_config(path, **source).get("add_bos_token")
@@ -313,6 +329,16 @@ def _complete_model(auto: Any, path: str, *, name: str, **arguments: Any) -> Any
         model, report = auto.from_pretrained(path, **options, **arguments)
         if report["mismatched_keys"]:
             raise _misfit(name, *min(report["mismatched_keys"]))
+        # A head or a buffer that is left over is in no numbered layer.
+        numbered = re.compile(r"\.\d+\.")
+        layers = {numbered.sub(".#.", part) for part in model.state_dict() if numbered.search(part)}
+        surplus = filter(numbered.search, sorted(report["unexpected_keys"]))
+        beyond = next((part for part in surplus if not layers or numbered.sub(".#.", part) in layers), None)
+        if beyond is not None:
+            raise ConfigError(
+                f"the model '{name}' could not be loaded: its weights have more layers than its config.json states: "
+                f"{beyond} has no place in it."
+            )
         if report["missing_keys"]:
             missing = sorted(report["missing_keys"])
             raise ConfigError(
