@@ -86,6 +86,11 @@ def test_sentences_end_where_a_reader_would_stop(text, expected):
         ("هذا جميل؟!نعم", ["هذا جميل؟!", "نعم"]),
         ("Am 3. Mai z. B. kostet es ca. 5 Euro. Gut!", ["Am 3. Mai z. B. kostet es ca. 5 Euro.", "Gut!"]),
         ("Il va à 300 km/h. Il y en a. Oui", ["Il va à 300 km/h.", "Il y en a.", "Oui"]),
+        ("M. Dupont est là. « Bonjour ! » dit-il.", ["M. Dupont est là.", "« Bonjour ! » dit-il."]),
+        ("Er war da. „Gut.“ Dann ging er.", ["Er war da.", "„Gut.“", "Dann ging er."]),
+        ("¡Sí! El Sr. López vino. EE. UU. ganó.", ["¡Sí!", "El Sr. López vino.", "EE. UU. ganó."]),
+        ("ကောင်းတယ်။ ကြိုက်တယ်။", ["ကောင်းတယ်။", "ကြိုက်တယ်။"]),
+        ("ጥሩ ነው። ወደድኩት።", ["ጥሩ ነው።", "ወደድኩት።"]),
         ("Danke! #NichtNurMeckern", ["Danke!", "#NichtNurMeckern"]),
     ],
 )

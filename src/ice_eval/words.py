@@ -64,13 +64,13 @@ _FORMULA_END = regex.compile(rf"{FORMULA}(?=\s+(?:[-*•]\s+|\d{{1,2}}[.)]\s+)?[
 _LINE = regex.compile(r"[^\n\r\u2028\u2029]+")
 _END = regex.compile(
     # The lookbehinds let a run of marks be tried once, not from each of its marks: a model may write dots to its limit.
-    r"(?<![.!?])(?P<latin>[.!?]++)(?P<close>[\"'”’)\]*_»]*)(?=\s)"
+    r"(?<![.!?])(?P<latin>[.!?]++)(?P<close>[\"'”“’)\]*_»]*)(?=\s)"
     r"|(?P<wide>[。！？｡]+)[」』”’）)]*"  # Chinese and Japanese: no space follows
-    r"|(?<![।؟۔])(?P<other>[।؟۔]++)(?=\s)"  # Hindi, Arabic, Urdu
+    r"|(?<![।؟۔။።])(?P<other>[।؟۔။።]++)(?=\s)"  # Hindi, Arabic, Urdu, Burmese, Amharic
 )
 _LOOSE_END = regex.compile(
     rf"(?<={_UNSPACED})(?P<unspaced>[.!?]++)(?={_UNSPACED})"  # Chinese with the marks of another keyboard
-    r"|(?<![।؟۔])(?P<other>[।؟۔][।؟۔.!?]*+)[\"'”’)\]»]*"  # no word holds one of these, so no space need follow
+    r"|(?<![।؟۔။።])(?P<other>[।؟۔။።][।؟۔။።.!?]*+)[\"'”’)\]»]*"  # no word holds one of these, so no space need follow
     r"|(?<=\p{Ll}\p{Ll})(?P<close>[.!?]++[\"”»]?)(?=[\"“«]?\p{Lu}[\p{Ll}'’])"  # "a good film.The cast"
     r"|(?<!\.)(?P<pause>\.{2,}+|…)[\"'”’)\]»]*(?=\s+[\"'“‘«(]?\p{Lu})"  # "I waited... Then"
     r"|(?<![.!?])(?P<before>[.!?]++[\"'”’)\]»]*)(?=\s+(?:[#@]|https?:))"
@@ -81,7 +81,7 @@ _LINK = regex.compile(r"://|www\.|\w@\w|\.(?:com|org|net|de|fr|html?|jpg|php)\b"
 """Marks of an address."""
 _CAPITAL_NEXT = regex.compile(r"[.!?]\s+[\"'“‘«(]*[\p{Lu}\p{Lt}]")
 _SMALL_NEXT = regex.compile(r"(?<=\p{L}\p{L})[.!?]++[\"'”’)\]»]*(?=\s+[\"'“‘«(]*\p{Ll})")
-_NEXT = regex.compile(r"\s+(?:[-*•–+]\s+)?[*_\"'“‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
+_NEXT = regex.compile(r"\s+(?:[-*•–+«]\s+)?[*_\"'“„‘«(\[¿¡<`]*[\p{Lu}\p{Lt}\p{Lo}\p{N}\p{So}\p{Co}$€£¥₹\\✓-]")
 _ONLY_MARK = regex.compile(
     r"\W*(?:(?:step|part|case|option|example|question|claim|stage|phase)\s+)?"
     r"[(\[]?(?:\d{1,3}|\p{L}|[ivx]{1,4}|[IVX]{1,4})[)\]]?[.:)]*[*_)]*",
@@ -91,18 +91,18 @@ _ONLY_MARK = regex.compile(
 _DOTTED = regex.compile(r"(?:\p{L}\.)+\p{L}|[Pp]h\.[Dd]")
 """`U.S`, `a.m`, `Ph.D`: the last full stop stands behind."""
 _TITLES = frozenset(
-    "mr mrs ms dr prof st mt fr rev gen col sgt capt hon vs cf viz approx ca e.g i.e e.g., fig eq resp".split()
+    "mr mrs ms dr prof sr sra st mt fr rev gen col sgt capt hon vs cf viz approx ca e.g i.e e.g., fig eq resp".split()
 )
 """Abbreviations that never end a sentence."""
 _BEFORE_NUMBERS = frozenset("no nos p pp vol ch sec art par nr ex thm prop lem def tab figs eqs pg".split())
-_ALSO_TITLES = frozenset("inc corp co ltd jr sr etc usw al dept est".split())
+_ALSO_TITLES = frozenset("inc corp co ltd jr etc usw al dept est".split())
 """Abbreviations of documents, which end a sentence only before a capital letter."""
 _GERMAN = frozenset("bzw ca evtl ggf inkl min mind mio mrd nr std str tel vgl zzgl wg".split())
 _REACH = 80
 """Characters around a mark that say whether a sentence ends there."""
 _SPACED_PAIRS = frozenset({
     ("z", "b"), ("d", "h"), ("u", "a"), ("o", "ä"), ("s", "o"), ("s", "u"), ("u", "u"), ("v", "a"), ("i", "d"),
-    ("d", "r"), ("n", "chr"), ("v", "chr"),
+    ("d", "r"), ("n", "chr"), ("v", "chr"), ("ee", "uu"),
 })  # fmt: skip
 """`z. B.`, `d. h.`: letters that abbreviate together."""
 _MONTHS = frozenset("jan feb mar apr jun jul aug sept sep oct nov dec".split())
