@@ -154,7 +154,7 @@ def test_errors_of_workers_are_the_same_as_in_one_process(cluster, on_cluster, r
         run(reviews, model=broken, **few)
     with pytest.raises(ModelError) as there:
         on_cluster(model=broken, **few)
-    assert str(there.value) == str(here.value) == "the function broken failed: KeyError: 'no such word'"
+    assert str(there.value) == str(here.value) == "the function broken, given texts, failed: KeyError: 'no such word'"
     assert not ray.is_initialized()
 
 

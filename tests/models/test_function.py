@@ -129,6 +129,16 @@ def test_a_prompt_with_words_reaches_a_function_as_one_text():
     assert all(isinstance(each, str) for each in seen)
 
 
+@pytest.mark.parametrize(("prompt", "given"), [("{a} {b}", "pairs of texts"), ("{a} and {b}", "texts")])
+def test_a_function_that_expects_another_input_is_told_what_it_got(prompt, given):
+    def fails(texts):
+        raise ValueError("too many values to unpack")
+
+    own = task(data=ice.Records([{"a": "one two", "b": "three four", "label": 0}]), prompt=prompt)
+    with pytest.raises(ice.ModelError, match=f"fails, given {given}, failed: ValueError: too many values"):
+        ice.evaluate(fails, own, attributions=["random"], operators=["delete"], m=3)
+
+
 def test_a_classifier_prompt_takes_precedence_for_functions():
     assert ("one two", "three four") in asked_of("First: {a} Second: {b}", classifier_prompt="{a} {b}")
 

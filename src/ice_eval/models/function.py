@@ -157,7 +157,8 @@ class FunctionModel(Model):
 
     def _returned(self, batch: Inputs, labels: Labels) -> NDArray[np.float64]:
         """Return what the function returns, (rows, labels); raise ModelError if that can be no probabilities."""
-        with reported(f"the function {self.name} failed"):
+        given = "pairs of texts" if labels.of_pairs else "texts"
+        with reported(f"the function {self.name}, given {given}, failed"):
             found = np.asarray(self._function(self._texts(batch, pairs=labels.of_pairs)), dtype=np.float64)
         if found.shape != (len(batch), len(labels.names)):
             raise ModelError(
