@@ -2,14 +2,13 @@
 
 import base64
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ice_eval.errors import DataError
+from ice_eval.errors import DataError, reported
 from ice_eval.interop._base import Explanation, Format, TextPart, explanation_format, numbers, one_text
 from ice_eval.interop.jsonl import is_of_inseq, json_of, of_shap
 
@@ -153,27 +152,16 @@ class InseqFormat(_ObjectFormat):
             return
         from safetensors.torch import load  # NumPy has no float8
 
-        with _as_saved(str(source)):
+        with reported(f"{source}: not as inseq saves it with `save`", DataError):
             sequences = list(json_of(source)["attributes"]["sequence_attributions"])
         for place, sequence in enumerate(sequences):
-            with _as_saved(f"{source}, sequence {place}"):
+            with reported(f"{source}, sequence {place}: not as inseq saves it with `save`", DataError):
                 content, kind = sequence["attributes"], sequence["__instance_type__"][1]
                 side = "target" if content["source_attributions"] is None else "source"
                 tokens = [each["attributes"]["token"] for each in content[side]]
                 scores = load(base64.b64decode(content[f"{side}_attributions"]))["attribution"]
                 found = _explanation(kind, side, tokens, numbers(scores), content["attr_pos_start"])
             yield found
-
-
-@contextmanager
-def _as_saved(where: str) -> Iterator[None]:
-    """Report any failure in this context as an invalid file of inseq."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (AttributeError, LookupError, TypeError, ValueError, SafetensorError) as exc:
-        raise DataError(f"{where}: not as inseq saves it ({exc!r}).") from exc
 
 
 def _in_memory(sequence: Any) -> Explanation:

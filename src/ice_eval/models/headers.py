@@ -204,6 +204,7 @@ def bounded(stored: Stored | None) -> Iterator[None]:
 _SCALARS = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 _UINT32, _STRING, _ARRAY = 4, 8, 9
 """Types of values in GGUF, those of fixed size with their bytes."""
+_LONGEST_NAME = 99
 
 
 def _bytes_of(n_values: int, kind: int) -> int:
@@ -237,7 +238,7 @@ class _Gguf:
             raise HeaderError(f"its version is {version}; 2 or 3 is expected")
         n_tensors, n_keys = self._number("Q"), self._number("Q")
         self._take(n_keys, "keys", least=13)
-        n_layers = math.inf
+        n_layers = -1
         for _ in range(n_keys):
             key, kind = self._text(self._number("Q")), self._number("I")
             if key == b"general.architecture" and kind != _STRING:
@@ -245,15 +246,15 @@ class _Gguf:
             if key == b"general.alignment" and kind == _UINT32:
                 self._alignment = max(1, self._number("I"))
             elif key.endswith(b".block_count") and kind == _UINT32:
-                n_layers = self._number("I")
+                n_layers = max(n_layers, self._number("I"))
             else:
                 self._value(kind, depth=0)
         self._take(n_tensors, "tensors", least=24)
         end = next_offset = 0
         for _ in range(n_tensors):
-            name = without_controls(self._text(self._number("Q"))[:60].decode(errors="replace"))
+            name = without_controls(self._text(self._number("Q")).decode(errors="replace"))
             layer = re.match(r"blk\.(\d+)\.", name)
-            if layer is not None and int(layer[1]) >= n_layers:
+            if layer is not None and -1 < n_layers <= int(layer[1]):
                 raise HeaderError(f"the tensor {name} is of a layer beyond its block_count of {n_layers}")
             n_values, n_axes = 1, self._number("I")
             self._take(n_axes, "axes of a tensor", least=8)
@@ -299,10 +300,10 @@ class _Gguf:
         return found
 
     def _text(self, size: int) -> bytes:
-        start = self._stream.tell()
-        self._skip(size)
-        self._stream.seek(start)
-        return self._stream.read(size)
+        """Return the beginning of a text."""
+        content = self._stream.read(min(size, _LONGEST_NAME))
+        self._skip(size - len(content))
+        return content
 
     def _skip(self, size: int) -> None:
         if size > self._size - self._stream.tell():
