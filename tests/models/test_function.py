@@ -304,7 +304,7 @@ def test_a_function_is_found_by_its_path(tmp_path, monkeypatch):
         ("my_rules:jugde", "cannot be imported"),
         ("no_such_module:f", "cannot be imported"),
         ("my_rules", "names no function"),
-        ("my_rules:number", "is no function"),
+        ("my_rules:number", "is not a function"),
         ("my_script:main", "cannot be imported: SystemExit: 3$"),
     ]:
         with pytest.raises(ice.ConfigError, match=message):
