@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ice_eval import stats
-from ice_eval.reproduce import chosen, contents
+from ice_eval.reproduce import chosen, contents, findings
 from ice_eval.reproduce.contents import Sources
 
 
@@ -99,7 +99,7 @@ def of_languages(work, rates):
         each.run.__dict__["win_rates"] = {each.line.configuration: {str(i): rate for i in range(60)}}
         each.run.__dict__["all_inputs"] = {str(i): SimpleNamespace(group=str(i)) for i in range(60)}
         object.__setattr__(each.line, "win_rate", rate)
-    [found] = contents._languages(Sources(lambda _: grid, lambda _: []))
+    [found] = findings._languages(Sources(lambda _: grid, lambda _: []))
     return found
 
 
@@ -125,8 +125,8 @@ def test_one_correlation_of_several_does_not_settle_that_overlap_and_win_rate_ar
     def of(share, methods):
         y = share * x + (1 - share) * 0.5 * noise
         lines = [SimpleNamespace(attribution=m, example_id=str(i), win_rate=y[i]) for m in methods for i in range(40)]
-        monkeypatch.setattr(contents, "overlaps", lambda _: [(run, line, x[int(line.example_id)]) for line in lines])
-        [found] = contents._unrelated(work.sources())
+        monkeypatch.setattr(findings, "overlaps", lambda _: [(run, line, x[int(line.example_id)]) for line in lines])
+        [found] = findings._unrelated(work.sources())
         return found, stats.correlate(x, y, rng=np.random.default_rng(0))
 
     alone, r = of(0.52, "a")
@@ -151,7 +151,7 @@ def test_a_copy_of_a_model_adds_no_evidence(work):
     """Configurations on the same texts are one group: intervals stay, and three data sets settle no majority."""
     sources = work.sources()
     copied = Sources(lambda name: twice(sources.grid(name)), sources.tasks)
-    once, again = ({x.statement: x for x in contents.findings(each)} for each in (sources, copied))
+    once, again = ({x.statement: x for x in findings.findings(each)} for each in (sources, copied))
     for statement in (
         "Deletion exceeds infill on short texts", "Infill exceeds deletion on long texts (IMDB)",
         "The operator decides whether attention passes 55 %", "Explanations are worse than random under deletion",
@@ -164,26 +164,26 @@ def test_a_copy_of_a_model_adds_no_evidence(work):
 
 
 def test_a_majority_needs_several_data_sets():
-    assert contents._majority("", "", [(task, True) for task in "abc"] * 2).holds == "not settled"
-    assert contents._majority("", "", [("a", True)] * 40).holds == "not settled"
-    assert contents._majority("", "", [(str(task), True) for task in range(8)]).holds == "yes"
+    assert findings._majority("", "", [(task, True) for task in "abc"] * 2).holds == "not settled"
+    assert findings._majority("", "", [("a", True)] * 40).holds == "not settled"
+    assert findings._majority("", "", [(str(task), True) for task in range(8)]).holds == "yes"
 
 
 def test_points_on_the_same_texts_are_one_group():
     noise = {"a": 0.1, "b": 0.2, "c": -0.1, "d": 0.15, "e": 0.0}
     points = [(task, x, x + more) for task, more in noise.items() for x in (0.1, 0.4, 0.7)]
-    found = contents._correlated("", "", points, "prompts")
+    found = findings._correlated("", "", points, "prompts")
     assert found.holds == "not settled" and found.ours.endswith(", 15 prompts, 5 data sets") and "[" not in found.ours
     many = [(f"{task}{copy}", x, y) for copy in range(2) for task, x, y in points]
-    assert contents._correlated("", "", many, "prompts").holds == "no"
-    alone = contents._correlated("", "", [(str(n), x, y) for n, (_, x, y) in enumerate(points)], "prompts")
+    assert findings._correlated("", "", many, "prompts").holds == "no"
+    alone = findings._correlated("", "", [(str(n), x, y) for n, (_, x, y) in enumerate(points)], "prompts")
     assert alone.holds == "no"
 
 
 def test_models_are_named_where_there_are_several(work):
     sources = work.sources()
     copied = Sources(lambda name: twice(sources.grid(name)), sources.tasks)
-    [alone], [both] = list(contents._masks(sources)), list(contents._masks(copied))
+    [alone], [both] = list(findings._masks(sources)), list(findings._masks(copied))
     assert alone.ours.startswith("attention ")
     assert {part.split()[0] for part in both.ours.split("; ")} == {"toy", "copy"}
 
@@ -198,7 +198,7 @@ def test_statements_are_those_about_the_chosen_items_and_have_data(work):
 
 def test_without_runs_every_statement_has_no_data(work):
     empty = Sources(lambda _: contents_of_nothing(), lambda _: [])
-    assert {each.holds for each in contents.findings(empty)} == {"no data"}
+    assert {each.holds for each in findings.findings(empty)} == {"no data"}
 
 
 def contents_of_nothing():

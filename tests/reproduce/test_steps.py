@@ -14,7 +14,8 @@ from ice_eval.errors import ConfigError
 from ice_eval.models.causal import CausalLM
 from ice_eval.pipeline import Silent
 from ice_eval.reproduce import EXPERIMENTS, ITEMS, Reproduction, chosen
-from ice_eval.reproduce.contents import eraser, findings, steps_and_tokens
+from ice_eval.reproduce.contents import eraser, steps_and_tokens
+from ice_eval.reproduce.findings import findings
 from ice_eval.servers import Completion, TokenUsage
 
 LABELS = ["tab:eraser-comparison", "tab:step_vs_token", "tab:frontier_cot"]

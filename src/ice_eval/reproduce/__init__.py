@@ -1,7 +1,7 @@
 """The paper's tables and figures, made again from one's own runs."""
 
 from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item, chosen
-from ice_eval.reproduce.contents import Finding
+from ice_eval.reproduce.findings import Finding
 from ice_eval.reproduce.layout import Value
 from ice_eval.reproduce.run import Choices, ExperimentCost, Made, Progress, Reproduction
 

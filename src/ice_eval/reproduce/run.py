@@ -20,7 +20,8 @@ from ice_eval.report import data_text
 from ice_eval.report.data import DataTable
 from ice_eval.report.figures import write_figures
 from ice_eval.reproduce.catalogue import EXPERIMENTS, ITEMS, Experiment, Item
-from ice_eval.reproduce.contents import Finding, Sources, findings
+from ice_eval.reproduce.contents import Sources
+from ice_eval.reproduce.findings import Finding, findings
 from ice_eval.reproduce.layout import Printed, Value, as_csv, as_latex, as_svg, figure_latex, printed
 from ice_eval.tasks import Task, load_task
 from ice_eval.words import word_spans
