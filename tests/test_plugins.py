@@ -151,5 +151,5 @@ def test_a_plug_in_that_clashes_ends_a_command_with_one_line_that_says_what_to_d
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "ice: the operator plug-in 'delete' (clash) of the package clash 1.0 cannot be loaded: two operators are named "
-        "'delete' (in ice_eval.operators.remove and clash); rename one of them. Mend or uninstall the package.\n"
+        "'delete' (in ice_eval.operators.remove and clash); rename one of them. Fix or uninstall the package.\n"
     )

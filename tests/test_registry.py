@@ -139,7 +139,7 @@ def test_a_plug_in_that_cannot_be_loaded_is_named_every_time_with_its_package(ga
     registry = gadgets(code)
     whole = (
         r"^the gadget plug-in 'far' \(elsewhere\.far\) of the package elsewhere 1\.0 cannot be loaded: "
-        rf"{reason} Mend or uninstall the package\.$"
+        rf"{reason} Fix or uninstall the package\.$"
     )
     for _ in range(2):
         with pytest.raises(ConfigError, match=whole):
