@@ -64,7 +64,7 @@ def test_the_columns_of_the_paper_are_those_of_its_protocols(summary, name):
     assert columns(summary_table([run]))["word (estimate)"] == ("faithful", "control, expected 6 %"), "ties are lost"
     assert summary_table([run], columns="default").header == ALWAYS
     assert summary_table([run, summary(ONE)]).header[-1] == "verdict", "runs of several protocols are shown in ours"
-    assert "whatever its interval" in lead([run]) and "read at 0.10" in lead([run])
+    assert "follows the win rate alone" in lead([run]) and "read at 0.10" in lead([run])
     assert "whole 95 % interval" in lead([summary(ONE)])
 
 
