@@ -81,17 +81,17 @@ class Line(NamedTuple):
     k: str
     rate: float
 
-    def win_rate(self, known: float | None) -> "Cell":
+    def win_rate(self, known: float | None) -> "Reproduced":
         """Return the win rate with its interval, beside a published one, with its interval where the paper has it."""
         limits = None
         if known is not None and self.operator == "delete" and self.line.k == K:
             rate, *ends = (published("intervals", name, _where(self), PERCENT) for name in ("win_rate", "low", "high"))
             if rate is not None and abs(rate - known) < PERCENT / 100:  # of this configuration, and of no other prompt
                 limits = Interval(*(end or 0.0 for end in ends))
-        return Cell(self.rate, known, self.line.win_rate_ci, published_interval=limits)
+        return Reproduced(self.rate, known, self.line.win_rate_ci, published_interval=limits)
 
 
-class Cell(NamedTuple):
+class Reproduced(NamedTuple):
     """Our result, the published one, the interval of ours, why ours is missing, and the published interval."""
 
     ours: float | str | None
@@ -101,7 +101,7 @@ class Cell(NamedTuple):
     published_interval: Interval | None = None
 
 
-def beside(place: Mapping[str, str], run: str = "", /, **cells: Cell) -> list[Value]:
+def beside(place: Mapping[str, str], run: str = "", /, **cells: Reproduced) -> list[Value]:
     """Return a value for every quantity of a place in a table."""
     return [Value(place=place, quantity=name, run=run, **cell._asdict()) for name, cell in cells.items()]
 
@@ -204,7 +204,7 @@ def operator_comparison(sources: Sources) -> list[Value]:
     for each in (pair[operator] for pair in chosen for operator in OPERATORS):
         place = {"configuration": f"{each.model} / {shown(each.task)}", "operator": each.operator}
         rate = published("operator_comparison", each.operator, {"model": each.model, "task": each.task}, PERCENT)
-        word = Cell(_abbreviation(each.rate), _abbreviation(rate))
+        word = Reproduced(_abbreviation(each.rate), _abbreviation(rate))
         values += beside(place, each.run.name, win_rate=each.win_rate(rate), word=word)
     return values
 
@@ -270,8 +270,10 @@ def _with_effects(table: str, found: Iterable[Line]) -> list[Value]:
     for each in found:
         size, known = each.line.effect_size, published(table, "effect_size", _where(each))
         rate = each.win_rate(published(table, "win_rate", _where(each), PERCENT))
-        word = Cell(_interpretation(size), _interpretation(known))
-        values += beside(_configuration(each), each.run.name, win_rate=rate, effect_size=Cell(size, known), word=word)
+        word = Reproduced(_interpretation(size), _interpretation(known))
+        values += beside(
+            _configuration(each), each.run.name, win_rate=rate, effect_size=Reproduced(size, known), word=word
+        )
     return values
 
 
@@ -282,7 +284,7 @@ def intervals(sources: Sources) -> list[Value]:
     values = []
     for each in _known("intervals", found) or [*ordered[:3], *ordered[3:][-2:]]:
         rate, *known = (published("intervals", name, _where(each), PERCENT) for name in ("win_rate", "low", "high"))
-        limits = Cell(_limits(each.line.win_rate_ci), None if None in known else _limits(known))
+        limits = Reproduced(_limits(each.line.win_rate_ci), None if None in known else _limits(known))
         values += beside(_configuration(each), each.run.name, win_rate=each.win_rate(rate), interval=limits)
     return values
 
@@ -306,8 +308,8 @@ def prompts(sources: Sources) -> list[Value]:
         known = {name: published("prompts", name, where, PERCENT) for name in ("accuracy", "confidence", *METHODS)}
         accuracies = [each.line.accuracy for each in own.values() if each.line.accuracy is not None]
         cells = {
-            "accuracy": Cell(max(accuracies, default=None), known["accuracy"]),
-            "confidence": Cell(run.confidence, known["confidence"]),
+            "accuracy": Reproduced(max(accuracies, default=None), known["accuracy"]),
+            "confidence": Reproduced(run.confidence, known["confidence"]),
             **{name: each.win_rate(known[name]) for name, each in own.items()},
         }
         if set(METHODS) <= set(own):
@@ -315,7 +317,9 @@ def prompts(sources: Sources) -> list[Value]:
             gap = run.paired(gradient.line.configuration, attention.line.configuration)
             first, second = (known[method] for method in METHODS)
             theirs = None if first is None or second is None else first - second
-            cells["difference"] = Cell(attention.rate - gradient.rate, theirs, None if gap is None else gap.interval)
+            cells["difference"] = Reproduced(
+                attention.rate - gradient.rate, theirs, None if gap is None else gap.interval
+            )
         values += beside(place, run.name, **cells)
     return values
 
@@ -332,7 +336,7 @@ def tokenization(sources: Sources) -> list[Value]:
     for (model, task), expansion in rows.items():
         name = paper_name(model)
         known = published("tokenization", "expansion", {"model": families.get(name, name), "language": task})
-        values += beside({"model": name, "task": task}, expansion=Cell(expansion, known))
+        values += beside({"model": name, "task": task}, expansion=Reproduced(expansion, known))
     return values
 
 
@@ -374,9 +378,9 @@ def plausibility(sources: Sources) -> list[Value]:
                 interval = None if line["pearson_ci"] is None else Interval(*line["pearson_ci"])
                 reason = "" if line["pearson"] is not None else _no_correlation(line["n"])
                 cells = {
-                    "r": Cell(line["pearson"], known["r"], interval, reason),
-                    "p": Cell(line["pearson_p"], known["p"], reason=reason),
-                    "n": Cell(line["n"], known["n"]),
+                    "r": Reproduced(line["pearson"], known["r"], interval, reason),
+                    "p": Reproduced(line["pearson_p"], known["p"], reason=reason),
+                    "n": Reproduced(line["n"], known["n"]),
                 }
                 values += beside(where, run.name, **cells)
     return values
@@ -409,7 +413,11 @@ def encoder(sources: Sources) -> list[Value]:
         none_rejected = line.significant_rate is None and line.significant_floor_share is not None
         share, reason = 0.0 if none_rejected else line.significant_rate, line.significant_reason or ""
         known = [published("encoder", name, where, scale) for name, scale in _OF_ENCODERS.items()]
-        cells = (Cell(line.nsr_mean, known[0]), Cell(share, known[1], reason=reason), Cell(auc, known[2]))
+        cells = (
+            Reproduced(line.nsr_mean, known[0]),
+            Reproduced(share, known[1], reason=reason),
+            Reproduced(auc, known[2]),
+        )
         values += beside(place, each.run.name, **dict(zip(_OF_ENCODERS, cells, strict=True)))
     return values
 
@@ -454,7 +462,7 @@ def worked_example(sources: Sources) -> list[Value]:
         }
         for name, both in numbers.items():
             ours, theirs = (f"{each:.2f}" if isinstance(each, float) else each for each in both)
-            values += beside({**place, "row": name}, run.name, cell=Cell(ours, theirs))
+            values += beside({**place, "row": name}, run.name, cell=Reproduced(ours, theirs))
     return values
 
 
@@ -480,9 +488,9 @@ def anti_faithful_examples(sources: Sources) -> list[Value]:
             for name in ("win_rate", "effect_size")
         )
         cells = {
-            "win_rate": Cell(line.win_rate, None if rate is None else rate / 100),
-            "effect_size": Cell(line.effect_size, size),
-            "words": Cell(f"selects {words}"),
+            "win_rate": Reproduced(line.win_rate, None if rate is None else rate / 100),
+            "effect_size": Reproduced(line.effect_size, size),
+            "words": Reproduced(f"selects {words}"),
         }
         values += beside(place, run.name, **cells)
     return values
@@ -507,10 +515,12 @@ def contamination(sources: Sources) -> list[Value]:
         found = audit_infill(reader.codec, task, items, model=reader.name)
         judged = next((each for each in found.judged if each.reference == "words"), found.judged[0])
         numbers = {"blocked": float(len(judged.blocked)), "surviving": float(len(judged.surviving))}
-        cells = {each: Cell(ours, published("contamination", each, {"task": name})) for each, ours in numbers.items()}
+        cells = {
+            each: Reproduced(ours, published("contamination", each, {"task": name})) for each, ours in numbers.items()
+        }
         theirs = published("contamination", "rate", {"task": name}, PERCENT)
-        cells["rate"] = Cell(_in_draws(len(judged.surviving) / _VOCABULARY), theirs)
-        cells |= {"pool_rate": Cell(_in_draws(judged.rate)), "per_example": Cell(judged.rate_per_example)}
+        cells["rate"] = Reproduced(_in_draws(len(judged.surviving) / _VOCABULARY), theirs)
+        cells |= {"pool_rate": Reproduced(_in_draws(judged.rate)), "per_example": Reproduced(judged.rate_per_example)}
         values += beside({"task": name}, **cells)
     return values
 
@@ -526,7 +536,7 @@ def models(sources: Sources) -> list[Value]:
         suite, row = suite_model(name), model_of(name) or {}
         given = Path(name).name if Path(name).is_absolute() else name
         ours = (None, None, given) if suite is None else (f"{suite.parameters:g}B", suite.tuning, suite.hub_id)
-        cells = {field: Cell(each, row.get(field)) for field, each in zip(_OF_MODELS, ours, strict=True)}
+        cells = {field: Reproduced(each, row.get(field)) for field, each in zip(_OF_MODELS, ours, strict=True)}
         values += beside({"model": paper_name(name)}, **cells)
     return values
 
@@ -536,11 +546,11 @@ def versions(sources: Sources) -> list[Value]:
     known, values = {row["task"]: row for row in paper_table("datasets").rows}, list[Value]()
     for name, data in {task.name: task.data for _, task in sources.tasks("english")}.items():
         row, commit = known.get(name, {}), data.commit
-        revision = Cell(
+        revision = Reproduced(
             commit and commit[:_SHORT], row.get("revision") or None, reason="" if commit else "the data are a file"
         )
         source = data.path.name if isinstance(data, FileData) else data.origin
-        values += beside({"task": name}, source=Cell(source, row.get("source")), revision=revision)
+        values += beside({"task": name}, source=Reproduced(source, row.get("source")), revision=revision)
     return values
 
 
@@ -552,7 +562,7 @@ def guidelines(sources: Sources) -> list[Value]:
         for line in found.parts[0].lines if isinstance(found, Found) else ():
             if (line["language"] == "en") == (name == "english"):
                 place = {"scenario": f"{shown(line['task'])}, {paper_name(line['model'])}"}
-                values += beside(place, advice=Cell(f"{line['advice']}: {line['reason']}"))
+                values += beside(place, advice=Reproduced(f"{line['advice']}: {line['reason']}"))
     return values
 
 
@@ -587,10 +597,10 @@ def steps_and_tokens(sources: Sources) -> list[Value]:
         for name in quantities if line is not None else ():
             found["step", name] = getattr(line, name), getattr(line, f"{name}_ci")
         for unit in ("token", "step"):
-            place, cells = {"model": model, "unit": unit}, dict[str, Cell]()
+            place, cells = {"model": model, "unit": unit}, dict[str, Reproduced]()
             for name in quantities:
                 ours, interval = found.get((unit, name), (None, None))
-                cells[name] = Cell(ours, published("steps_and_tokens", name, place), interval)
+                cells[name] = Reproduced(ours, published("steps_and_tokens", name, place), interval)
             values += beside(place, run.name, **cells)
     return values
 
@@ -600,9 +610,9 @@ def frontier(sources: Sources) -> list[Value]:
     values = []
     for run, model, content in _chains(sources.grid("frontier")):
         line = _capacity(content)
-        src = Cell(None) if line is None else Cell(line.src, interval=line.src_ci)
+        src = Reproduced(None) if line is None else Reproduced(line.src, interval=line.src_ci)
         place = {"model": model, "task": _data_set(run.task)}
-        values += beside(place, run.name, src=src, accuracy=Cell(content.problems.accuracy))
+        values += beside(place, run.name, src=src, accuracy=Reproduced(content.problems.accuracy))
     return values
 
 
@@ -617,9 +627,9 @@ def eraser(sources: Sources) -> list[Value]:
             raw, rate = (published("eraser", name, place) for name in ("raw", "win_rate"))
             [theirs] = eraser_agreement([raw], [rate]).agree
             cells = {
-                "raw": Cell(line.raw, raw, reason=line.raw_reason or ""),
-                "win_rate": Cell(line.win_rate, rate),
-                "agree": Cell(_YES_NO.get(line.agree), _YES_NO.get(theirs)),
+                "raw": Reproduced(line.raw, raw, reason=line.raw_reason or ""),
+                "win_rate": Reproduced(line.win_rate, rate),
+                "agree": Reproduced(_YES_NO.get(line.agree), _YES_NO.get(theirs)),
             }
             values += beside(place, run.name, **cells)
     return values
