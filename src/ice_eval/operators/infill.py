@@ -225,10 +225,8 @@ class LongUnitPool:
         for group, item in items:
             self._units.setdefault(group, list(zip(item.texts, item.unit_ids(), strict=True)))
         if len(self._units) < 2:
-            raise DataError(
-                f"infill writes sentences or passages of other texts, and all {len(items)} examples share one; give a "
-                "larger --n, or use --operators delete."
-            )
+            shared = f"infill writes parts of other texts, and all {len(items)} examples share one"
+            raise DataError(f"{shared}; give a larger --n, or use --operators delete.")
 
     def can_fill(self, item: Encoded) -> bool:
         """Return True if another group has a unit that this example does not show."""
